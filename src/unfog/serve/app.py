@@ -1,14 +1,12 @@
-"""One address of the service: from a request to its answer, by the operations that it has.
+"""The ASGI application: an endpoint for each address, which turns a request into an answer.
 
-A unit erased in all problems of a database: each is asked of the process that serves it.
+The endpoints are made from the tables in serve/operations.py and serve/system_routes.py. An address is looked
+up in a dictionary: there are few of them, and Starlette would try one pattern after the other. Starlette only
+handles startup and shutdown.
 
-Where one of them cannot do it the answer says so, and what was done by then stays done: to ask again does the
-rest.
-
-The application: endpoints by address, of the rows of operations.py and fixed.py; how it starts and stops.
-
-An address is looked up: there are few kinds of them, where Starlette would try one pattern after the other.
-It has the beginning and the end.
+An endpoint authenticates the caller, reads and checks the body, finds the store, runs the operation, and
+answers; errors become answers, too. Requests for a problem that another process serves are passed on
+(serve/forwarding.py).
 """
 
 import asyncio
@@ -35,57 +33,53 @@ from unfog.serve.schemas import Erase, read
 from unfog.serve.service import Service
 from unfog.validation import InputError, shown
 
-
-class Erasing:
-    """One request, for all problems."""
-
-    def __init__(
-        self, service: Service, operation: Operation, scope: Scope, headers: Mapping[bytes, bytes]
-    ) -> None:
-        """Nothing is erased yet."""
-        self._service, self._operation, self._scope, self._headers = service, operation, scope, headers
-        self._found: dict[str, int] = {}  # how many decisions of each problem
-
-    async def answer(self, unit: str) -> Answer:
-        """What was erased."""
-        for name in await asyncio.to_thread(self._service.shelf.names):
-            try:
-                self._found |= await self._erased(Erase(unit=unit, problem=name))
-            except (StoreError, Refused) as error:
-                done = ", ".join(self._found) or "no problem"
-                raise busy(f"Erased in {done} so far, and not in {name}: {error} Ask again.") from None
-        if not self._found:
-            raise Unknown("unit", repr(unit), "a unit that decisions were made for")
-        return as_json({"decisions": self._found})
-
-    async def _erased(self, body: Erase) -> Mapping[str, int]:
-        """In one problem; nothing where it has no such unit."""
-        assert body.problem is not None
-        try:
-            store = await self._service.store(body.problem)
-            call = Call(store, self._service.settings, body=body)
-            told: Mapping[str, Mapping[str, int]] = await self._service.do(self._operation, call)
-        except Elsewhere as other:
-            told = await self._asked(other, body)
-        except InputError:
-            return {}
-        return told["decisions"]
-
-    async def _asked(self, other: Elsewhere, body: Erase) -> Mapping[str, Mapping[str, int]]:
-        """Of the process that serves the problem."""
-        asked = asked_by(self._scope, self._headers, body.model_dump_json().encode())
-        answer = await self._service.passed_on(other, str(body.problem), asked)
-        assert isinstance(answer.body, bytes)
-        told: dict[str, dict[str, int]] = read(answer.body)
-        if answer.status in (404, 422):
-            return {"decisions": {}}
-        if answer.status != 200:
-            raise Refused(answer.status, str(told["detail"]))
-        return told
-
-
 SMALL = 64 << 10  # bytes of a body; to read a larger one would keep others waiting
+NAME, ID = 3, 5  # the places of a problem's name and of a decision's id, in an address that has them
+PROBLEMS = "/v1/problems/"
 log = logging.getLogger("unfog.serve")
+
+
+def application(service: Service) -> ASGIApp:
+    """An ASGI application that serves until it is stopped."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:  # noqa: ARG001
+        await service.start()
+        try:
+            yield
+        finally:
+            await service.stop()
+
+    life, endpoints, nothing = Starlette(lifespan=lifespan), _endpoints(service), Endpoint(service, "", ())
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await life(scope, receive, send)
+            return
+        path, scope["path_params"] = address(scope["path"])
+        await endpoints.get(path, nothing)(scope, receive, send)
+
+    return app
+
+
+def address(path: str) -> tuple[str, dict[str, str]]:
+    """An address with `{name}` and `{id}` in the place of what they are, and what they are."""
+    parts, found = path.split("/"), {}
+    if path.startswith(PROBLEMS):
+        for place, field in ((NAME, "name"), (ID, "id")):
+            if len(parts) > place and parts[place]:
+                found[field], parts[place] = parts[place], f"{{{field}}}"
+    return "/".join(parts), found
+
+
+def _endpoints(service: Service) -> dict[str, "Endpoint"]:
+    """An endpoint for each path."""
+    paths: defaultdict[str, list[Operation]] = defaultdict(list)
+    for operation in OPERATIONS:
+        paths[operation.path].append(operation)
+    for path in (*system_routes.ADDRESSES, *system_routes.page_files()):
+        paths[path] += ()
+    return {path: Endpoint(service, path, of) for path, of in paths.items()}
 
 
 class CutShort(Exception):
@@ -230,6 +224,21 @@ def _query(operation: Operation, text: bytes) -> dict[str, str]:
     return dict(pairs)
 
 
+def _key(operation: Operation, headers: dict[bytes, bytes]) -> str | None:
+    """Of the header that other services have for it, too; who relies on it where it does nothing is told."""
+    found = headers.get(b"idempotency-key")
+    if found is None:
+        return None
+    if operation.id not in ONCE:
+        raise InputError(
+            "Idempotency-Key", shown(found.decode("latin-1")), f"one with {', '.join(ONCE)} only"
+        )
+    try:
+        return found.decode()
+    except UnicodeDecodeError:
+        raise InputError("Idempotency-Key", repr(found), "text in UTF-8") from None
+
+
 def _body(operation: Operation, headers: dict[bytes, bytes], raw: bytes) -> Any:
     """What the body says, checked."""
     if operation.method != "POST":
@@ -261,68 +270,58 @@ def _text(raw: bytes) -> str:
         raise errors.Malformed(f"it is not UTF-8 at byte {error.start}") from None
 
 
-def _key(operation: Operation, headers: dict[bytes, bytes]) -> str | None:
-    """Of the header that other services have for it, too; who relies on it where it does nothing is told."""
-    found = headers.get(b"idempotency-key")
-    if found is None:
-        return None
-    if operation.id not in ONCE:
-        raise InputError(
-            "Idempotency-Key", shown(found.decode("latin-1")), f"one with {', '.join(ONCE)} only"
-        )
-    try:
-        return found.decode()
-    except UnicodeDecodeError:
-        raise InputError("Idempotency-Key", repr(found), "text in UTF-8") from None
-
-
 async def _streamed(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
     while (part := await asyncio.to_thread(next, parts, None)) is not None:
         yield part
 
 
-NAME, ID = 3, 5  # the places of a problem's name and of a decision's id, in an address that has them
-PROBLEMS = "/v1/problems/"
+class Erasing:
+    """A unit erased in all problems of a database: each is asked of the process that serves it.
 
+    Where one of them cannot do it the answer says so, and what was done by then stays done: to ask again does
+    the rest.
+    """
 
-def application(service: Service) -> ASGIApp:
-    """An ASGI application that serves until it is stopped."""
+    def __init__(
+        self, service: Service, operation: Operation, scope: Scope, headers: Mapping[bytes, bytes]
+    ) -> None:
+        """Nothing is erased yet."""
+        self._service, self._operation, self._scope, self._headers = service, operation, scope, headers
+        self._found: dict[str, int] = {}  # how many decisions of each problem
 
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:  # noqa: ARG001
-        await service.start()
+    async def answer(self, unit: str) -> Answer:
+        """What was erased."""
+        for name in await asyncio.to_thread(self._service.shelf.names):
+            try:
+                self._found |= await self._erased(Erase(unit=unit, problem=name))
+            except (StoreError, Refused) as error:
+                done = ", ".join(self._found) or "no problem"
+                raise busy(f"Erased in {done} so far, and not in {name}: {error} Ask again.") from None
+        if not self._found:
+            raise Unknown("unit", repr(unit), "a unit that decisions were made for")
+        return as_json({"decisions": self._found})
+
+    async def _erased(self, body: Erase) -> Mapping[str, int]:
+        """In one problem; nothing where it has no such unit."""
+        assert body.problem is not None
         try:
-            yield
-        finally:
-            await service.stop()
+            store = await self._service.store(body.problem)
+            call = Call(store, self._service.settings, body=body)
+            told: Mapping[str, Mapping[str, int]] = await self._service.do(self._operation, call)
+        except Elsewhere as other:
+            told = await self._asked(other, body)
+        except InputError:
+            return {}
+        return told["decisions"]
 
-    life, endpoints, nothing = Starlette(lifespan=lifespan), _endpoints(service), Endpoint(service, "", ())
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await life(scope, receive, send)
-            return
-        path, scope["path_params"] = address(scope["path"])
-        await endpoints.get(path, nothing)(scope, receive, send)
-
-    return app
-
-
-def address(path: str) -> tuple[str, dict[str, str]]:
-    """An address with `{name}` and `{id}` in the place of what they are, and what they are."""
-    parts, found = path.split("/"), {}
-    if path.startswith(PROBLEMS):
-        for place, field in ((NAME, "name"), (ID, "id")):
-            if len(parts) > place and parts[place]:
-                found[field], parts[place] = parts[place], f"{{{field}}}"
-    return "/".join(parts), found
-
-
-def _endpoints(service: Service) -> dict[str, Endpoint]:
-    """An endpoint for each path."""
-    paths: defaultdict[str, list[Operation]] = defaultdict(list)
-    for operation in OPERATIONS:
-        paths[operation.path].append(operation)
-    for path in (*system_routes.ADDRESSES, *system_routes.page_files()):
-        paths[path] += ()
-    return {path: Endpoint(service, path, of) for path, of in paths.items()}
+    async def _asked(self, other: Elsewhere, body: Erase) -> Mapping[str, Mapping[str, int]]:
+        """Of the process that serves the problem."""
+        asked = asked_by(self._scope, self._headers, body.model_dump_json().encode())
+        answer = await self._service.passed_on(other, str(body.problem), asked)
+        assert isinstance(answer.body, bytes)
+        told: dict[str, dict[str, int]] = read(answer.body)
+        if answer.status in (404, 422):
+            return {"decisions": {}}
+        if answer.status != 200:
+            raise Refused(answer.status, str(told["detail"]))
+        return told

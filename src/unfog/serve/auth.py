@@ -1,18 +1,15 @@
-"""Who may come in.
+"""Authentication: API keys and their scopes, local access without keys, and rate limits.
 
-Without keys the service answers on this machine alone. A page of somebody else, open in a browser here, must
-not reach it: so the name in the address must be one of this machine's own, and a browser must say that the
-page that asks is ours. With keys it takes a key, wherever a request comes from.
+Without keys the service answers only on this machine (`Open`). A foreign web page, open in a browser here,
+must not reach it: so the host in the address must be this machine, and the origin that a browser sends must
+be ours. With keys every request needs one, wherever it comes from (`Keyed`).
 
-Keys: who may do what with which problems.
-
-A key reads `unfog_<id>_<secret>`. The secret has 256 random bits and is shown once; what is kept is its
-SHA-256, which says nothing of it: so many bits need no salt and no slow hash. Scopes:
+A key reads `unfog_<id>_<secret>`. The secret has 256 random bits and is shown once. Only its SHA-256 is kept,
+which does not reveal it: with so many bits neither a salt nor a slow hash is needed. A key is for some
+problems or for all, and has scopes:
 
     decide   ask for decisions            report   rewards, true contexts, void
     read     look at all there is         admin    everything, with the problems that the key is for
-
-How often one caller may ask: a bucket of tokens for each, which fills at a steady rate.
 """
 
 import hashlib
@@ -39,6 +36,10 @@ PREFIX = "unfog"
 LONGEST_NOTE = 200
 LONGEST_KEY = 200  # characters that are looked at
 NOBODY = hashlib.sha256(b"").hexdigest()  # held against a secret where there is no such key
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="unfog"'}
+MOST = 10_000  # callers that are remembered; of more, those who asked longest ago are forgotten
+log = logging.getLogger("unfog.serve")
 
 
 class Key(NamedTuple):
@@ -115,11 +116,6 @@ def check_known(keys: Mapping[str, Key], name: str) -> Key:
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-CHALLENGE = {"WWW-Authenticate": 'Bearer realm="unfog"'}
-log = logging.getLogger("unfog.serve")
 
 
 class Caller(NamedTuple):
@@ -226,11 +222,11 @@ def _ours(told: str) -> bool:
         return False
 
 
-MOST = 10_000  # callers that are remembered; of more, those who asked longest ago are forgotten
-
-
 class Buckets:
-    """Of all callers; used by the event loop alone."""
+    """How often each caller may ask: a bucket of tokens for each, which fills at a steady rate.
+
+    Used by the event loop alone.
+    """
 
     def __init__(self, rate: float, most: int = MOST, clock: Callable[[], float] = monotonic) -> None:
         """So many requests a second, of which a second's worth may come at once."""

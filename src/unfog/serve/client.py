@@ -1,16 +1,8 @@
-"""A problem of a service: the verbs of `unfog.live.Problem`, asked over HTTP.
+"""The HTTP client of a service: the verbs, answers and errors of a store and its problems.
 
-What callers of `unfog.live` may give, as JSON has it: arrays, times, channels, agents of the catalogue.
-
-A service, asked as one asks a store: the same verbs, the same answers, the same errors.
-
-client = unfog.serve.Client("http://127.0.0.1:8000")
-walks = client.problem("walks")
-d = walks.decide({"steps": 1648, "sleep": None}, unit="ann")
-walks.reward(d.id, 1.0)
-
-Every decision and report carries a key, one of its own where the caller gives none: so it can be asked for
-again after an answer was lost, and nothing is decided or counted twice.
+Every decision and report carries an idempotency key, a random one if the caller gives none. So a request
+whose answer was lost can be repeated, and nothing is decided or counted twice. Arrays, times, channels and
+agents of the catalogue are converted to JSON.
 """
 
 import json
@@ -28,8 +20,7 @@ import numpy as np
 from unfog import validation
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
-from unfog.live import config as live_terms
-from unfog.live import requests
+from unfog.live import config, requests
 from unfog.live.config import Terms
 from unfog.live.errors import StoreError, Unknown
 from unfog.live.inspection import dataset_from_json
@@ -45,93 +36,145 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-
-def address(name: str) -> str:
-    """Where a problem is."""
-    name = validation.check_name("name", name)
-    if not errors.is_addressable(name):
-        raise Unknown("name", repr(name), errors.NAMED)
-    return f"/v1/problems/{quote(name, safe='')}"
+KEY = "UNFOG_KEY"  # the environment variable with the key of a service
+LINES = 2000  # of a log that are asked for at a time
 
 
-def terms_to_send(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The terms of a problem."""
-    live_terms.refuse_unknown(given)
-    return {name: plain(name, _term(name, value, given)) for name, value in given.items()}
+class Client:
+    """Asks the service at an address as one asks a store. Threads may share it.
 
+    >>> import unfog
+    >>> client = unfog.serve.Client("http://127.0.0.1:8000")
+    >>> walks = client.problem("walks")
+    >>> d = walks.decide({"steps": 1648, "sleep": None}, unit="ann")
+    >>> walks.reward(d.id, 1.0).outcome
+    'learnt'
+    >>> client.close()
+    """
 
-def _term(name: str, value: Any, given: Mapping[str, Any]) -> Any:
-    """What no JSON can say, in the words of a log."""
-    if name == "channel" and isinstance(value, Channel):
-        return value.written()
-    if name == "channel" and isinstance(value, Knowledge):
-        return live_terms.FIELDS[name](name, value, {"context": given.get("context") or ()})
-    if name in ("agent", "features") and not isinstance(value, str):
-        return live_terms.FIELDS[name](name, value, given)
-    return value
+    def __init__(self, url: str, key: str | None = None, timeout: float = 10, retries: int = 5) -> None:
+        """Nothing is asked yet. `timeout` is in seconds, of each attempt; `retries` come after the first.
+        What goes through a whole log (replays, copies, logs that come in) may take an hour.
 
+        The service's `key` is that of the environment variable UNFOG_KEY, unless told.
+        """
+        validation.positive("timeout", timeout)
+        validation.count("retries", retries, 0, 100)
+        self._wire = Wire(url, _key(os.environ.get(KEY) if key is None else key), float(timeout), retries)
 
-def asked_to_send(given: Mapping[str, Any], field: str = "") -> dict[str, Any]:
-    """What a decision is asked for with; what is None is left out."""
-    for name in given:
-        if name not in ASKED:
-            raise InputError(f"{field}{name}", "no such field", ", ".join(ASKED))
-    return {
-        name: plain(f"{field}{name}", value)
-        for name, value in given.items()
-        if value is not None or name == "context"
-    }
+    @property
+    def url(self) -> str:
+        """The address."""
+        return self._wire.url
 
+    def __repr__(self) -> str:
+        """Without the key."""
+        return f"<client of {self.url}>"
 
-def plain(field: str, value: Any) -> Any:
-    """Numbers, texts, lists and mappings; what JSON cannot say is refused."""
-    if value is None or isinstance(value, bool | np.bool_):
-        return None if value is None else bool(value)
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return _finite(field, float(value))
-    if isinstance(value, datetime | timedelta):
-        return _time(field, value)
-    if isinstance(value, Mapping):
-        return {_name(field, name): plain(f"{field}.{name}", one) for name, one in value.items()}
-    return [plain(f"{field}[{i}]", one) for i, one in enumerate(_listed(field, value))]
+    def __enter__(self) -> Self:
+        return self
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connection."""
+        self.close()
 
-def _finite(field: str, value: float) -> float:
-    if not isfinite(value):
-        raise InputError(field, value, "a finite number")
-    return value
+    def close(self) -> None:
+        """Close connections; the service goes on."""
+        self._wire.close()
 
+    def get(self, path: str, **query: Any) -> Any:
+        """What an address says; what is None is no part of the query."""
+        told = "&".join(f"{name}={quote(str(x), safe='')}" for name, x in query.items() if x is not None)
+        return _read(self._wire.ask("GET", f"{path}?{told}" if told else path, again=True))
 
-def _time(field: str, value: datetime | timedelta) -> float:
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if value.tzinfo is None:
-        allowed = "a number, or a datetime with its time zone"
-        raise InputError(field, f"{value.isoformat()} has no time zone", allowed)
-    return value.timestamp()
+    def post(self, path: str, told: Any, *, again: bool, long: bool = False) -> Any:
+        """What comes of a request; `again` where it may be asked twice, `long` where it may take long."""
+        return _read(self._wire.ask("POST", path, told, again=again, long=long))
 
+    def problems(self) -> list[dict[str, Any]]:
+        """All problems at a glance, those that the key may read."""
+        found: list[dict[str, Any]] = self.get("/v1/problems")["problems"]
+        return found
 
-def _name(field: str, name: object) -> str:
-    if not isinstance(name, str):
-        raise InputError(field, f"the name {shown(name)}", "names that are text")
-    return str.__str__(name)
+    def names(self) -> list[str]:
+        """The problems that there are, and that the key may read."""
+        return [one["name"] for one in self.problems()]
 
+    def problem(self, name: str, **terms: Any) -> "Remote":
+        """The problem of this name; made, where there is none yet and its terms are given.
 
-def _listed(field: str, value: Any) -> list[Any]:
-    allowed = "numbers, text, lists and mappings of them"
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    return validation.as_list(field, value, allowed)
+        The terms are those of `unfog.live.Store.problem`. If the problem exists, any
+        term that you pass must match what it was made with.
+        """
+        name = validation.check_name("name", name)
+        if terms:
+            told = {"name": name, **terms_to_send(terms)}
+            return Remote(self, name, self.post("/v1/problems", told, again=True)["note"] or "")
+        try:
+            return Remote(self, name, self.get(address(name))["note"] or "")
+        except Unknown as error:
+            raise Unknown("name", repr(name), f"{error.allowed}; or the terms of a new problem") from None
+        except Refused as error:
+            if error.status != 403:
+                raise
+        return Remote(self, name, "")  # a key that may decide need not be one that may look
+
+    def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
+        """The events of a problem after that of the number `since`, as mappings."""
+        return (json.loads(line) for line in self._lines(name, since))
+
+    def _lines(self, name: str, since: int = 0) -> Iterator[str]:
+        """The log, so many lines at a time: a connection that breaks costs one such piece."""
+        since = validation.count("since", since, 0, LAST)
+        while True:
+            path = f"{address(name)}/events?since={since}&limit={LINES}"
+            found = self._wire.ask("GET", path, again=True).decode().splitlines(keepends=True)
+            yield from found
+            if len(found) < LINES:
+                return
+            since = json.loads(found[-1])["seq"]
+
+    def export(self, name: str) -> Iterator[str]:
+        """The log of a problem as NDJSON, line by line."""
+        return self._lines(name)
+
+    def take_in(self, lines: Iterable[str], name: str | None = None, *, modules: Iterable[str] = ()) -> int:
+        """The log of a problem that was exported, under its own name or another: how many events were new."""
+        if list(modules):
+            allowed = "nothing: whoever runs the service says which are allowed, with --allow-module"
+            raise InputError("modules", shown(modules), allowed)
+        text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        name = validation.check_name("problem", _name_in(text) if name is None else name)
+        at = f"{address(name)}/events"
+        return int(_read(self._wire.ask("POST", at, again=True, lines=text, long=True))["events"])
+
+    def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
+        """Have the log read from its beginning, and what is remembered held against it."""
+        found = {}
+        for name in self.names() if problem is None else [problem]:
+            told = self.post(f"{address(name)}/replay", {"verify": verify}, again=True, long=True)
+            found[name] = Replayed(**{part: told[part] for part in Replayed._fields})
+        return found
+
+    def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
+        """Erase a unit's contexts, and what was learnt from them; how many decisions of each problem."""
+        told = {"unit": validation.check_name("unit", unit), "problem": problem}
+        found: dict[str, int] = self.post("/v1/erase", told, again=False, long=True)["decisions"]
+        return found
+
+    def backup(self, name: str | None = None) -> dict[str, Any]:
+        """Have the store copied into the folder for copies of the service: its name there, and its size."""
+        told = {} if name is None else {"name": name}
+        found: dict[str, Any] = self.post("/v1/backup", told, again=False, long=True)
+        return found
 
 
 class Remote:
-    """One problem of a service. Threads may share it."""
+    """One problem of a service, with the verbs of `unfog.live.Problem`. Threads may share it."""
 
-    def __init__(self, client: "Client", name: str, note: str) -> None:
+    def __init__(self, client: Client, name: str, note: str) -> None:
         """As the service has it."""
         self.client, self.name, self.note = client, name, note
         self._at = address(name)
@@ -284,7 +327,7 @@ class Remote:
         return found
 
     def figure(self) -> "Figure":
-        """The same as a picture."""
+        """The diagnostics as a picture."""
         from unfog.live.figure import figure
 
         return figure(self.diagnostics(), self.name)
@@ -294,153 +337,17 @@ class Remote:
         return str(self.client.get(f"{self._at}/fingerprint")["fingerprint"])
 
 
+def address(name: str) -> str:
+    """Where a problem is."""
+    name = validation.check_name("name", name)
+    if not errors.is_addressable(name):
+        raise Unknown("name", repr(name), errors.NAMED)
+    return f"/v1/problems/{quote(name, safe='')}"
+
+
 def _own(key: str | None) -> str:
     """The caller's key, or one that nobody has used."""
     return uuid4().hex if key is None else validation.check_name("key", key)
-
-
-KEY = "UNFOG_KEY"  # the environment variable with the key of a service
-LINES = 2000  # of a log that are asked for at a time
-
-
-class Client:
-    """Asks the service at an address. Threads may share it.
-
-    >>> import unfog
-    >>> client = unfog.serve.Client("http://127.0.0.1:8000")
-    >>> walks = client.problem("walks")
-    >>> d = walks.decide({"steps": 1648, "sleep": None}, unit="ann")
-    >>> walks.reward(d.id, 1.0).outcome
-    'learnt'
-    >>> client.close()
-    """
-
-    def __init__(self, url: str, key: str | None = None, timeout: float = 10, retries: int = 5) -> None:
-        """Nothing is asked yet. `timeout` is in seconds, of each attempt; `retries` come after the first.
-        What goes through a whole log (replays, copies, logs that come in) may take an hour.
-
-        The service's `key` is that of the environment variable UNFOG_KEY, unless told.
-        """
-        validation.positive("timeout", timeout)
-        validation.count("retries", retries, 0, 100)
-        self._wire = Wire(url, _key(os.environ.get(KEY) if key is None else key), float(timeout), retries)
-
-    @property
-    def url(self) -> str:
-        """The address."""
-        return self._wire.url
-
-    def __repr__(self) -> str:
-        """Without the key."""
-        return f"<client of {self.url}>"
-
-    def __enter__(self) -> Self:
-        """Itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the connection."""
-        self.close()
-
-    def close(self) -> None:
-        """Close connections; the service goes on."""
-        self._wire.close()
-
-    def get(self, path: str, **query: Any) -> Any:
-        """What an address says; what is None is no part of the query."""
-        told = "&".join(f"{name}={quote(str(x), safe='')}" for name, x in query.items() if x is not None)
-        return _read(self._wire.ask("GET", f"{path}?{told}" if told else path, again=True))
-
-    def post(self, path: str, told: Any, *, again: bool, long: bool = False) -> Any:
-        """What comes of a request; `again` where it may be asked twice, `long` where it may take long."""
-        return _read(self._wire.ask("POST", path, told, again=again, long=long))
-
-    def problems(self) -> list[dict[str, Any]]:
-        """All problems at a glance, those that the key may read."""
-        found: list[dict[str, Any]] = self.get("/v1/problems")["problems"]
-        return found
-
-    def names(self) -> list[str]:
-        """The problems that there are, and that the key may read."""
-        return [one["name"] for one in self.problems()]
-
-    def problem(self, name: str, **terms: Any) -> Remote:
-        """The problem of this name; made, where there is none yet and its terms are given.
-
-        The terms are those of `unfog.live.Store.problem`. Of a problem that is there each that is given must
-        be as it was.
-        """
-        name = validation.check_name("name", name)
-        if terms:
-            told = {"name": name, **terms_to_send(terms)}
-            return Remote(self, name, self.post("/v1/problems", told, again=True)["note"] or "")
-        try:
-            return Remote(self, name, self.get(address(name))["note"] or "")
-        except Unknown as error:
-            raise Unknown("name", repr(name), f"{error.allowed}; or the terms of a new problem") from None
-        except Refused as error:
-            if error.status != 403:
-                raise
-        return Remote(self, name, "")  # a key that may decide need not be one that may look
-
-    def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
-        """The events of a problem after that of the number `since`, as mappings."""
-        return (json.loads(line) for line in self._lines(name, since))
-
-    def _lines(self, name: str, since: int = 0) -> Iterator[str]:
-        """The log, so many lines at a time: a connection that breaks costs one such piece."""
-        since = validation.count("since", since, 0, LAST)
-        while True:
-            path = f"{address(name)}/events?since={since}&limit={LINES}"
-            found = self._wire.ask("GET", path, again=True).decode().splitlines(keepends=True)
-            yield from found
-            if len(found) < LINES:
-                return
-            since = json.loads(found[-1])["seq"]
-
-    def export(self, name: str) -> Iterator[str]:
-        """The log of a problem as NDJSON, line by line."""
-        return self._lines(name)
-
-    def take_in(self, lines: Iterable[str], name: str | None = None, *, modules: Iterable[str] = ()) -> int:
-        """The log of a problem that was exported, under its own name or another: how many events were new."""
-        if list(modules):
-            allowed = "nothing: whoever runs the service says which are allowed, with --allow-module"
-            raise InputError("modules", shown(modules), allowed)
-        text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-        name = validation.check_name("problem", _name_in(text) if name is None else name)
-        at = f"{address(name)}/events"
-        return int(_read(self._wire.ask("POST", at, again=True, lines=text, long=True))["events"])
-
-    def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
-        """Have the log read from its beginning, and what is remembered held against it."""
-        found = {}
-        for name in self.names() if problem is None else [problem]:
-            told = self.post(f"{address(name)}/replay", {"verify": verify}, again=True, long=True)
-            found[name] = Replayed(**{part: told[part] for part in Replayed._fields})
-        return found
-
-    def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
-        """Erase a unit's contexts, and what was learnt from them; how many decisions of each problem."""
-        told = {"unit": validation.check_name("unit", unit), "problem": problem}
-        found: dict[str, int] = self.post("/v1/erase", told, again=False, long=True)["decisions"]
-        return found
-
-    def backup(self, name: str | None = None) -> dict[str, Any]:
-        """Have the store copied into the folder for copies of the service: its name there, and its size."""
-        told = {} if name is None else {"name": name}
-        found: dict[str, Any] = self.post("/v1/backup", told, again=False, long=True)
-        return found
-
-
-def _read(answer: bytes) -> Any:
-    """What an answer says; of who is no service of ours, that."""
-    try:
-        return json.loads(answer)
-    except ValueError:
-        raise StoreError("what answers there is no service of unfog: it does not speak JSON") from None
 
 
 def _key(key: str | None) -> str | None:
@@ -453,6 +360,14 @@ def _key(key: str | None) -> str | None:
     return key
 
 
+def _read(answer: bytes) -> Any:
+    """What an answer says; of who is no service of ours, that."""
+    try:
+        return json.loads(answer)
+    except ValueError:
+        raise StoreError("what answers there is no service of unfog: it does not speak JSON") from None
+
+
 def _name_in(text: str) -> object:
     """The name of the problem that an export is of; the service says what is wrong with one that has none."""
     try:
@@ -462,3 +377,77 @@ def _name_in(text: str) -> object:
         raise InputError(
             "line 1", "no problem", "the export of a problem, whose first event says its terms"
         ) from None
+
+
+def terms_to_send(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The terms of a problem."""
+    config.refuse_unknown(given)
+    return {name: plain(name, _term(name, value, given)) for name, value in given.items()}
+
+
+def _term(name: str, value: Any, given: Mapping[str, Any]) -> Any:
+    """What no JSON can say, in the words of a log."""
+    if name == "channel" and isinstance(value, Channel):
+        return value.written()
+    if name == "channel" and isinstance(value, Knowledge):
+        return config.FIELDS[name](name, value, {"context": given.get("context") or ()})
+    if name in ("agent", "features") and not isinstance(value, str):
+        return config.FIELDS[name](name, value, given)
+    return value
+
+
+def asked_to_send(given: Mapping[str, Any], field: str = "") -> dict[str, Any]:
+    """What a decision is asked for with; what is None is left out."""
+    for name in given:
+        if name not in ASKED:
+            raise InputError(f"{field}{name}", "no such field", ", ".join(ASKED))
+    return {
+        name: plain(f"{field}{name}", value)
+        for name, value in given.items()
+        if value is not None or name == "context"
+    }
+
+
+def plain(field: str, value: Any) -> Any:
+    """Numbers, texts, lists and mappings; what JSON cannot say is refused."""
+    if value is None or isinstance(value, bool | np.bool_):
+        return None if value is None else bool(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return _finite(field, float(value))
+    if isinstance(value, datetime | timedelta):
+        return _time(field, value)
+    if isinstance(value, Mapping):
+        return {_name(field, name): plain(f"{field}.{name}", one) for name, one in value.items()}
+    return [plain(f"{field}[{i}]", one) for i, one in enumerate(_listed(field, value))]
+
+
+def _finite(field: str, value: float) -> float:
+    if not isfinite(value):
+        raise InputError(field, value, "a finite number")
+    return value
+
+
+def _time(field: str, value: datetime | timedelta) -> float:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if value.tzinfo is None:
+        allowed = "a number, or a datetime with its time zone"
+        raise InputError(field, f"{value.isoformat()} has no time zone", allowed)
+    return value.timestamp()
+
+
+def _name(field: str, name: object) -> str:
+    if not isinstance(name, str):
+        raise InputError(field, f"the name {shown(name)}", "names that are text")
+    return str.__str__(name)
+
+
+def _listed(field: str, value: Any) -> list[Any]:
+    allowed = "numbers, text, lists and mappings of them"
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return validation.as_list(field, value, allowed)

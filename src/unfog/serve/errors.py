@@ -1,26 +1,22 @@
-"""What a caller is told when something is not done: problem JSON, RFC 9457.
+"""Errors over HTTP: exceptions to problem JSON (RFC 9457) and back, and what is logged of them.
 
     400 it is no JSON      401 no key          403 not with this key       404 there is no such thing
     405 not this method    408 too slow        409 a conflict              410 closed for this
     413 too large          415 not such a body 422 a field is wrong        429 too fast
     503 not now: ask again
 
-`type` is "about:blank", so that `title` says what the status says; `detail` is a sentence. Where a field is
-wrong `field`, `value` and `allowed` say which, what it was, and what it may be.
+`type` is "about:blank", so that `title` is the phrase of the status; `detail` is a sentence. If a field is
+wrong, `field`, `value` and `allowed` say which, what it was, and what it may be. `refusal` makes this from an
+exception; in the client `raised` makes from it the exception that a local store would have raised.
 
-The words of a store as they are told over HTTP: without folders, and as JSON has them.
+Messages of a store are sent without folders: where files are is the operator's business, and the log of the
+service has the full message. None in Python is null in JSON, and None again for a caller in Python.
 
-Where files are is the operator's business; the log of the service has the whole words. What is None in Python
-is null in JSON; whoever asks from Python reads None again.
+An internal error is logged with its type and place (`described`), and with its message only if that cannot
+hold values. Messages may contain a context, a unit or a key, which are private. Messages of a store name only
+files, problems and rows, and so do those of the disk and the database.
 
-What the log says of a mistake: its kind and its place, and its words where they can hold no values.
-
-The words of an exception may hold a context, a unit or a key, which are nobody's business. Those of a store
-name files, problems and rows alone, and so does what disk and database say.
-
-From an answer that says no to the exception that a store would have raised: refusals.py backwards.
-
-What kinds of text are called that are sent, and how JSON is written: for service and client alike.
+Service and client both take the content types and the JSON encoder from here.
 """
 
 import json
@@ -35,47 +31,19 @@ from typing import Any, NamedTuple
 from unfog.live.errors import Conflict, Differs, Gone, StoreError, Unknown, reason
 from unfog.validation import InputError
 
+JSON = "application/json"
+LINES = "application/x-ndjson"
+PROBLEM = "application/problem+json"
+encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+SOON = 1  # seconds after which to ask again
+ALLOWED = "; allowed: "  # in the words of an InputError, after its value
 NAMED = "a name without a slash, and neither . nor ..: it is part of an address"
 FOLDERS = re.compile(r"(?<![^\s'\"(])/(?:[^\s/'\"]+/)+")  # of a path: what is before its name
 NONE, NULL = (re.compile(rf"^{word}\b|(?<=, or ){word}\b|(?<=; ){word}\b") for word in ("None", "null"))
 DIGITS = re.compile(r"(?:it is not JSON: )?Exceeds the limit \((\d+) digits\).*")
-
-
-class Malformed(ValueError):
-    """It is no JSON, or not as it may come; the message is one sentence."""
-
-
-def is_addressable(name: str) -> bool:
-    """Whether an address can have a name as one of its parts."""
-    return "/" not in name and name not in (".", "..")
-
-
-def without_folders(words: str, folders: Iterable[Path] = ()) -> str:
-    """Files by their names alone; `folders` are those that are known, which may have spaces in them."""
-    for folder in sorted(map(str, folders), key=len, reverse=True):
-        words = words.replace(f"{folder}/", "")
-        words = re.sub(rf"{re.escape(folder)}(?![^\s'\":;,])", "its folder", words)
-    return FOLDERS.sub("", words)
-
-
-def as_json(allowed: str) -> str:
-    """What is allowed, for who writes JSON."""
-    return NONE.sub("null", allowed)
-
-
-def as_python(allowed: str) -> str:
-    """Likewise, for who writes Python."""
-    return NULL.sub("None", allowed)
-
-
-def of_json(words: str) -> str:
-    """Why JSON cannot be read, without what Python would have done about it."""
-    return DIGITS.sub(r"a number has more than \1 digits", words)
-
-
-SOON = 1  # seconds after which to ask again
-
-ALLOWED = "; allowed: "  # in the words of an InputError, after its value
+FRAMES = 4  # of a traceback, the innermost
+OF_A_FIELD: dict[int, type[InputError]] = {404: Unknown, 409: Conflict, 410: Gone, 422: InputError}
+HOW_TO_TELL = "Tell a key of this service in the environment variable UNFOG_KEY."
 
 
 class Refused(Exception):
@@ -93,6 +61,10 @@ class Refused(Exception):
         self.status, self.detail, self.headers = status, detail, dict(headers or {})
 
 
+class Malformed(ValueError):
+    """It is no JSON, or not as it may come; the message is one sentence."""
+
+
 class Refusal(NamedTuple):
     """As it is sent."""
 
@@ -104,12 +76,6 @@ class Refusal(NamedTuple):
 def busy(detail: str, seconds: int = SOON) -> Refused:
     """Nothing was done; it may be asked again."""
     return Refused(503, detail, {"Retry-After": str(seconds)})
-
-
-def given_up() -> Refusal:
-    """Nobody waits for what was asked for any longer; it may have been done."""
-    said = "The service stops; it is not known whether this was done."
-    return Refusal(503, _said(503, said), {"Retry-After": str(SOON), "Connection": "close"})
 
 
 def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal | None:
@@ -127,21 +93,6 @@ def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal 
         said = str(error) if folders is None else without_folders(str(error), folders)
         return Refusal(503, _said(503, said), {"Retry-After": str(SOON)})
     return None
-
-
-def discreet(error: Exception) -> Exception:
-    """Without the names of other problems and units, for callers who may not know of them."""
-    if isinstance(error, Unknown) and error.field == "unit":
-        return Unknown("unit", error.value, error.allowed, "")
-    if isinstance(error, Unknown) and error.field == "name":
-        return Unknown("name", error.value, "a problem that there is: GET /v1/problems lists them")
-    return error
-
-
-def words(error: Exception) -> str:
-    """An error in a sentence, its folders included; of a mistake of ours its kind alone."""
-    found = refusal(error)
-    return f"it failed with {type(error).__name__}" if found is None else str(found.body["detail"])
 
 
 def _status(error: InputError) -> int:
@@ -163,11 +114,57 @@ def _said(status: int, detail: str) -> dict[str, Any]:
 
 
 def mistake() -> Refusal:
-    """Of a mistake of ours it is told only that it is one: its words may hold what is nobody's business."""
+    """Report an internal error without its message, which may contain private data."""
     return Refusal(500, _said(500, "This is a mistake of the service; its log says more."), {})
 
 
-FRAMES = 4  # of a traceback, the innermost
+def given_up() -> Refusal:
+    """Nobody waits for what was asked for any longer; it may have been done."""
+    said = "The service stops; it is not known whether this was done."
+    return Refusal(503, _said(503, said), {"Retry-After": str(SOON), "Connection": "close"})
+
+
+def discreet(error: Exception) -> Exception:
+    """Without the names of other problems and units, for callers who may not know of them."""
+    if isinstance(error, Unknown) and error.field == "unit":
+        return Unknown("unit", error.value, error.allowed, "")
+    if isinstance(error, Unknown) and error.field == "name":
+        return Unknown("name", error.value, "a problem that there is: GET /v1/problems lists them")
+    return error
+
+
+def words(error: Exception) -> str:
+    """An error in a sentence, its folders included; of a mistake of ours its kind alone."""
+    found = refusal(error)
+    return f"it failed with {type(error).__name__}" if found is None else str(found.body["detail"])
+
+
+def is_addressable(name: str) -> bool:
+    """Whether an address can have a name as one of its parts."""
+    return "/" not in name and name not in (".", "..")
+
+
+def without_folders(words: str, folders: Iterable[Path] = ()) -> str:
+    """Files by their names alone; `folders` are those that are known, which may have spaces in them."""
+    for folder in sorted(map(str, folders), key=len, reverse=True):
+        words = words.replace(f"{folder}/", "")
+        words = re.sub(rf"{re.escape(folder)}(?![^\s'\":;,])", "its folder", words)
+    return FOLDERS.sub("", words)
+
+
+def as_json(allowed: str) -> str:
+    """What is allowed, for who writes JSON."""
+    return NONE.sub("null", allowed)
+
+
+def as_python(allowed: str) -> str:
+    """What is allowed, for who writes Python."""
+    return NULL.sub("None", allowed)
+
+
+def of_json(words: str) -> str:
+    """Why JSON cannot be read, without what Python would have done about it."""
+    return DIGITS.sub(r"a number has more than \1 digits", words)
 
 
 def described(error: BaseException) -> str:
@@ -198,12 +195,8 @@ def _words(error: BaseException) -> str:
     return "" if silent else reason(error)
 
 
-OF_A_FIELD: dict[int, type[InputError]] = {404: Unknown, 409: Conflict, 410: Gone, 422: InputError}
-HOW_TO_TELL = "Tell a key of this service in the environment variable UNFOG_KEY."
-
-
 def raised(status: int, body: bytes) -> Exception:
-    """What to raise."""
+    """Map an HTTP error to the exception that a local store would raise."""
     told = _problem(body)
     kind = OF_A_FIELD.get(status)
     if kind is not None and all(isinstance(told.get(part), str) for part in ("field", "value", "allowed")):
@@ -221,10 +214,3 @@ def _problem(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-JSON = "application/json"
-LINES = "application/x-ndjson"
-PROBLEM = "application/problem+json"
-
-encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode

@@ -1,13 +1,12 @@
-"""A request for a problem that another process serves: it is passed on once, with the caller's own key.
+"""Forwarding: requests for problems that another process serves, passed on once with the caller's key.
 
-Once, because two processes that each take the other for the owner would pass it on for ever. What the other
-one answers is the answer. It is waited for as long as the other one has the problem: one that was stopped
-keeps its connections, and loses its lease. Where no answer came nobody knows what was done, and the caller
-asks again.
+Only once, because two processes that each take the other for the owner would pass a request on for ever. The
+answer of the other process is the answer. It is waited for as long as the other process owns the problem: a
+process that was stopped keeps its connections, but loses its lease. If no answer came nobody knows what was
+done, and the caller has to retry.
 
-One request to another process, and its answer, over a connection of its own: HTTP/1.1 on the event loop.
-
-No thread waits meanwhile, so that a process which does not answer holds up nobody but those who wait for it.
+Each request has a connection of its own (`Line`): HTTP/1.1 on the event loop. It takes no thread, so a
+process that does not answer holds up only those who wait for it.
 """
 
 import asyncio
@@ -25,6 +24,11 @@ from unfog.serve.responses import Answer
 if TYPE_CHECKING:
     from starlette.types import Scope
 
+MARK = b"unfog-forwarded"
+PASSED = (b"authorization", b"content-type", b"idempotency-key")
+BACK = (b"retry-after", b"www-authenticate", b"allow")
+LOOK = 0.5  # seconds after which to look whether the other process still has the problem
+MOST = 200  # requests that may be with other processes
 CONNECT = 2.0  # seconds to connect
 SILENT = 30.0  # seconds between two parts of an answer
 PORTS = {"http": 80, "https": 443}
@@ -41,8 +45,19 @@ class Asked(NamedTuple):
     body: bytes
 
 
+def asked_by(scope: "Scope", headers: Mapping[bytes, bytes], body: bytes, path: str | None = None) -> Asked:
+    """A caller's request as another process is to see it; or one of our own for a caller, at a `path`."""
+    if MARK in headers:
+        raise busy("This process does not serve the problem, and was asked by another that does not.")
+    raw = scope.get("raw_path") or scope["path"].encode()
+    target = raw.decode("ascii") + (f"?{text.decode('ascii')}" if (text := scope["query_string"]) else "")
+    passed = [(name.decode(), headers[name].decode("latin-1")) for name in PASSED if name in headers]
+    method = scope["method"] if path is None else "GET"
+    return Asked(method, path or target, (*passed, (MARK.decode(), "1")), body)
+
+
 class Line:
-    """Used for one request; closed by whoever opened it."""
+    """A connection to another process, for one request; closed by whoever opened it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, url: str) -> None:
         """It is connected."""
@@ -101,24 +116,6 @@ class Line:
         if isinstance(found, h11.ConnectionClosed):
             raise h11.RemoteProtocolError("the connection ended before the answer")
         return found
-
-
-MARK = b"unfog-forwarded"
-PASSED = (b"authorization", b"content-type", b"idempotency-key")
-BACK = (b"retry-after", b"www-authenticate", b"allow")
-LOOK = 0.5  # seconds after which to look whether the other process still has the problem
-MOST = 200  # requests that may be with other processes
-
-
-def asked_by(scope: "Scope", headers: Mapping[bytes, bytes], body: bytes, path: str | None = None) -> Asked:
-    """A caller's request as another process is to see it; or one of our own for a caller, at a `path`."""
-    if MARK in headers:
-        raise busy("This process does not serve the problem, and was asked by another that does not.")
-    raw = scope.get("raw_path") or scope["path"].encode()
-    target = raw.decode("ascii") + (f"?{text.decode('ascii')}" if (text := scope["query_string"]) else "")
-    passed = [(name.decode(), headers[name].decode("latin-1")) for name in PASSED if name in headers]
-    method = scope["method"] if path is None else "GET"
-    return Asked(method, path or target, (*passed, (MARK.decode(), "1")), body)
 
 
 class Away:

@@ -1,10 +1,8 @@
-"""Logs out and in, copies, and replays: what takes long, and is done beside the writer of a store.
+"""The handlers of the operations: each takes a `Call` and returns JSON values, or an iterator of bytes.
 
-The verbs of a decision: decide, reward, reveal, void. Each is done by the writer of its store.
-
-What changes a problem itself: made, its arms, frozen, shadows.
-
-What can be seen of a problem: itself, its past, what is believed, whether it works.
+The first line of a handler's docstring is the summary of its operation in the OpenAPI document. Decisions,
+reports, changes and most looks run in the writer of the store. History, logs, tables, copies and replays take
+long and run beside it (serve/operations.py says which).
 """
 
 import json
@@ -43,16 +41,8 @@ from unfog.serve.schemas import (
 )
 from unfog.validation import InputError
 
-
-def decided(found: Decision) -> dict[str, Any]:
-    """A decision as JSON; shadows where there are any."""
-    told = found._asdict()
-    return told if found.shadow else {name: x for name, x in told.items() if name != "shadow"}
-
-
-def received(found: Receipt) -> dict[str, Any]:
-    """What became of a report."""
-    return found._asdict()
+POINTS = 2000  # decisions that are told one by one, unless told
+LINES = 500  # of a log that are read at a time
 
 
 def decide(call: Call) -> dict[str, Any]:
@@ -101,11 +91,15 @@ def void(call: Call) -> dict[str, Any]:
     return received(call.problem.void(call.decision, key=call.once(body.key)))
 
 
-def refuse_name(field: str, name: str) -> str:
-    """Complain of a name that no address can have."""
-    if not errors.is_addressable(name):
-        raise InputError(field, repr(name), errors.NAMED)
-    return validation.check_name(field, name)
+def decided(found: Decision) -> dict[str, Any]:
+    """A decision as JSON; shadows where there are any."""
+    told = found._asdict()
+    return told if found.shadow else {name: x for name, x in told.items() if name != "shadow"}
+
+
+def received(found: Receipt) -> dict[str, Any]:
+    """What became of a report."""
+    return found._asdict()
 
 
 def make(call: Call) -> dict[str, Any]:
@@ -147,7 +141,11 @@ def erase(call: Call) -> dict[str, Any]:
     return {"decisions": call.store.erase(unit=body.unit, problem=body.problem)}
 
 
-POINTS = 2000  # decisions that are told one by one, unless told
+def refuse_name(field: str, name: str) -> str:
+    """Complain of a name that no address can have."""
+    if not errors.is_addressable(name):
+        raise InputError(field, repr(name), errors.NAMED)
+    return validation.check_name(field, name)
 
 
 def about(call: Call) -> dict[str, Any]:
@@ -193,9 +191,6 @@ def _value(field: str, text: str) -> Any:
 def diagnostics(call: Call) -> dict[str, Any]:
     """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
     return whole(call.problem.diagnostics())
-
-
-LINES = 500  # of a log that are read at a time
 
 
 def events(call: Call) -> Iterator[bytes]:

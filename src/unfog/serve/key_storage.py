@@ -1,13 +1,11 @@
-"""Keys in a file beside the store, so that they can be added and revoked while the service runs.
+"""Where API keys are stored: in a file beside the store, or in a table of its database.
 
-The file appears whole or not at all, for its owner's eyes only. One that is damaged, or written by a newer
-version, is refused by name: to take it for a file without keys would let everybody in.
+Keys can be added and revoked while the service runs. The file is written whole or not at all, and only its
+owner can read it. A file that is damaged, or written by a newer version, is refused by name: to treat it as a
+file without keys would let everybody in.
 
-Keys in a table of the database, so that all processes that share it let in the same callers.
-
-Each call has a connection of its own: a look a second is no load, and one that is kept may be gone.
-
-Where the keys of a store are kept: beside its file, or in its database.
+With the table all processes that share a database accept the same keys. Each call opens its own connection:
+one look a second is no load, and a connection that is kept may be lost.
 """
 
 import hashlib
@@ -24,8 +22,37 @@ from unfog.serve.auth import SCOPES, Key, KeyRing, KeysError, check_known
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = 1
-LARGEST = 16 << 20  # bytes
+DATABASE = ("postgresql://", "postgres://")
+VERSION = 1  # of the file
+LARGEST = 16 << 20  # bytes of the file
+
+TABLE: LiteralString = (
+    "CREATE TABLE IF NOT EXISTS key (id TEXT PRIMARY KEY, digest TEXT NOT NULL, scopes TEXT[] NOT NULL,"
+    " problems TEXT[], note TEXT NOT NULL, created DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)"
+)
+
+FIELDS: LiteralString = "id, digest, scopes, problems, note, created, revoked"  # as Key has them
+
+
+def is_database(store: str) -> bool:
+    """Whether this is the address of a database, not the name of a file."""
+    return store.startswith(DATABASE)
+
+
+def ring_of(store: str) -> KeyRing:
+    """The keys of a store."""
+    if is_database(store):
+        return KeyTable(store)
+    return KeyFile(store)
+
+
+def shown(store: str) -> str:
+    """How a store is called where anybody may read it: the address of a database holds a password."""
+    if is_database(store):
+        from unfog.live.postgres.connection import where
+
+        return where(store)
+    return store
 
 
 class KeyFile:
@@ -152,13 +179,6 @@ def _key(
     return Key(id, digest, tuple(scopes), None if problems is None else tuple(problems), note, *times)
 
 
-TABLE: LiteralString = (
-    "CREATE TABLE IF NOT EXISTS key (id TEXT PRIMARY KEY, digest TEXT NOT NULL, scopes TEXT[] NOT NULL,"
-    " problems TEXT[], note TEXT NOT NULL, created DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)"
-)
-FIELDS: LiteralString = "id, digest, scopes, problems, note, created, revoked"  # as Key has them
-
-
 class KeyTable:
     """The keys of one database. Any thread may use it."""
 
@@ -219,27 +239,3 @@ class KeyTable:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
             connection.execute(TABLE)
         self._there = True
-
-
-DATABASE = ("postgresql://", "postgres://")
-
-
-def is_database(store: str) -> bool:
-    """Whether this is the address of a database, not the name of a file."""
-    return store.startswith(DATABASE)
-
-
-def ring_of(store: str) -> KeyRing:
-    """The keys of a store."""
-    if is_database(store):
-        return KeyTable(store)
-    return KeyFile(store)
-
-
-def shown(store: str) -> str:
-    """How a store is called where anybody may read it: the address of a database holds a password."""
-    if is_database(store):
-        from unfog.live.postgres.connection import where
-
-        return where(store)
-    return store

@@ -1,8 +1,7 @@
-"""What the service does, a row an operation. Routes, scopes and the description are made of these rows.
+"""The table of operations, and an example of each.
 
-An example of each operation, in an order in which they work one after another on an empty store.
-
-`ID` stands for the id of the decision that was made last, `LOG` for the log as it was exported.
+Routes, scopes and the OpenAPI document are made from these rows. The examples work one after another, in this
+order, on an empty store: `ID` stands for the id of the last decision, `LOG` for the exported log.
 """
 
 from collections.abc import Callable
@@ -16,6 +15,9 @@ PROBLEM = "/v1/problems/{name}"
 DECISION = PROBLEM + "/decisions/{id}"
 ONCE = ("decide", "reward", "reveal", "void")  # that take the header Idempotency-Key
 FEW = 100  # arms that come with a decision, as names or as vectors: more of them take long
+ID = "0-1a2b3c4d"
+NAME = "walks"
+LOG = "(the lines that GET /v1/problems/walks/events has answered)\n"
 
 
 class Done(Enum):
@@ -130,11 +132,6 @@ OPERATIONS = (
         "backup", "POST", "/v1/backup", "admin", handlers.backup, schemas.Backup, done=Done.BESIDE, empty=True
     ),
 )
-
-
-ID = "0-1a2b3c4d"
-NAME = "walks"
-LOG = "(the lines that GET /v1/problems/walks/events has answered)\n"
 
 
 class Example(NamedTuple):

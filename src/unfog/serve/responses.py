@@ -1,11 +1,7 @@
-"""Bytes in and out: a body read up to its limit, an answer with the headers that all answers have.
+"""Requests as operations see them, and answers as they are sent: bounded bodies, headers, JSON in pieces.
 
-A request as an operation sees it, and an answer as it is sent.
-
-A long answer as JSON, written in pieces.
-
-The past of 200,000 decisions is some 50 MB. To write that in one go would keep the interpreter to itself for
-a second, and nobody else would be answered meanwhile. So long lists are written some values at a time.
+The past of 200,000 decisions is some 50 MB of JSON. Encoding that at once would keep the interpreter busy for
+a second, and nobody else would be answered meanwhile. So long lists are encoded some values at a time.
 """
 
 import asyncio
@@ -20,6 +16,20 @@ from unfog.validation import InputError
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+PATIENCE = 30.0  # seconds for a body, and for a part of an answer to be taken
+POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+
+ALWAYS = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+VALUES = 2000  # of a list that are written in one go: some hundreds of microseconds
+LETTERS = 1 << 16  # that are sent at a time
+
 
 class Call(NamedTuple):
     """What was asked for."""
@@ -28,7 +38,7 @@ class Call(NamedTuple):
     settings: Settings
     name: str = ""  # of the problem
     decision: str = ""
-    body: Any = None  # as bodies.py has checked it; text of the body where it is NDJSON
+    body: Any = None  # as serve/schemas.py has checked it; text of the body where it is NDJSON
     query: Mapping[str, str] = {}
     key: str | None = None  # of the header `Idempotency-Key`
 
@@ -60,27 +70,6 @@ class Answer(NamedTuple):
     status: int = 200
     kind: str = JSON
     headers: Mapping[str, str] = {}
-
-
-PATIENCE = 30.0  # seconds for a body, and for a part of an answer to be taken
-POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-ALWAYS = (
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-)
-
-
-def as_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
-    """An answer that says it in JSON."""
-    return Answer(encode(value).encode(), status, JSON, headers or {})
-
-
-def as_problem(found: Refusal) -> Answer:
-    """A refusal."""
-    return Answer(encode(found.body).encode(), found.status, PROBLEM, found.headers)
 
 
 def headers_of(scope: "Scope") -> dict[bytes, bytes]:
@@ -116,37 +105,18 @@ async def _all_of(receive: "Receive", headers: Mapping[bytes, bytes], most: int)
             return b"".join(parts)
 
 
-async def sent(answer: Answer, send: "Send", head_only: bool = False) -> None:
-    """Send it."""
-    headers = [
-        *ALWAYS,
-        (b"content-type", answer.kind.encode()),
-        *((name.lower().encode(), value.encode()) for name, value in answer.headers.items()),
-    ]
-    whole = answer.body if isinstance(answer.body, bytes) else None
-    if whole is not None:
-        headers.append((b"content-length", str(len(whole)).encode()))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    if whole is None and not head_only:
-        assert not isinstance(answer.body, bytes)
-        await _streamed(answer.body, send)
-        return
-    await send({"type": "http.response.body", "body": b"" if head_only or whole is None else whole})
+def as_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+    """An answer that says it in JSON."""
+    return Answer(encode(value).encode(), status, JSON, headers or {})
 
 
-async def _streamed(parts: AsyncIterator[bytes], send: "Send") -> None:
-    async for part in parts:
-        async with asyncio.timeout(PATIENCE):  # who does not listen must not hold the place of others
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
-
-
-VALUES = 2000  # of a list that are written in one go: some hundreds of microseconds
-LETTERS = 1 << 16  # that are sent at a time
+def as_problem(found: Refusal) -> Answer:
+    """A refusal."""
+    return Answer(encode(found.body).encode(), found.status, PROBLEM, found.headers)
 
 
 def written(value: Any) -> Iterator[bytes]:
-    """The same bytes as in one go, a part at a time."""
+    """JSON as `encode` writes it, a part at a time."""
     waiting, size = list[str](), 0
     for part in _parts(value):
         waiting.append(part)
@@ -170,3 +140,28 @@ def _parts(value: Any) -> Iterator[str]:
         yield "]"
     else:
         yield encode(value)
+
+
+async def sent(answer: Answer, send: "Send", head_only: bool = False) -> None:
+    """Send an answer, with the headers that all answers have."""
+    headers = [
+        *ALWAYS,
+        (b"content-type", answer.kind.encode()),
+        *((name.lower().encode(), value.encode()) for name, value in answer.headers.items()),
+    ]
+    whole = answer.body if isinstance(answer.body, bytes) else None
+    if whole is not None:
+        headers.append((b"content-length", str(len(whole)).encode()))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    if whole is None and not head_only:
+        assert not isinstance(answer.body, bytes)
+        await _streamed(answer.body, send)
+        return
+    await send({"type": "http.response.body", "body": b"" if head_only or whole is None else whole})
+
+
+async def _streamed(parts: AsyncIterator[bytes], send: "Send") -> None:
+    async for part in parts:
+        async with asyncio.timeout(PATIENCE):  # who does not listen must not hold the place of others
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

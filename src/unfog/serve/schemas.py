@@ -1,15 +1,11 @@
-"""What requests carry: the fields of each body, for the description of the service and as the first check.
+"""Schemas of requests and answers: pydantic models of bodies, JSON Schema of answers, strict JSON.
 
-Types here are strict, so that "1", true and 1e999 are no numbers, and a field that there is not is refused.
-What a value may be beyond its type is known to `unfog.live`, which checks it again in its own words.
+The models are the first check of a body, and describe it in the OpenAPI document. Types are strict: "1", true
+and 1e999 are no numbers, and unknown fields are refused. `unfog.live` checks the values again and in its own
+words. Messages of pydantic are put in plain words, since they speak of Python and callers write JSON.
 
-What a field may be, in plain words: those of pydantic are Python's, and callers write JSON.
-
-What answers look like, as JSON Schema: one an operation, of few parts.
-
-JSON read strictly: no NaN, no number without an end, no name twice, nothing nested without measure.
-
-Python reads NaN, 1e999 and doubled names without a word, and so would whoever trusts it.
+JSON is read strictly: no NaN, no infinite number, no name twice, no deep nesting. Python would silently
+accept NaN, 1e999 and doubled names.
 """
 
 import json
@@ -23,6 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 from unfog.live.requests import WORDS
 from unfog.serve.errors import Malformed
 from unfog.validation import LONGEST_NAME, InputError, shown
+
+MOST = 1000  # decisions or rewards in one request
+DEEPEST = 16  # brackets within brackets: a matrix in a channel in a problem takes five
 
 PYDANTIC_WORDS = {
     "missing": "a value: it must be given",
@@ -45,21 +44,16 @@ PYDANTIC_WORDS = {
     "less_than_equal": "at most {le:g}",
 }
 
-
-def allowed(kind: str, message: str, bounds: Mapping[str, Any]) -> str:
-    """By the kind of a complaint; what there are no words for is told as it came."""
-    found = PYDANTIC_WORDS.get(kind)
-    return message[:1].lower() + message[1:] if found is None else found.format(**bounds)
-
-
-MOST = 1000  # decisions or rewards in one request
-
-BODY_NUMBER: dict[str, Any] = {"type": "number"}
+Schema: TypeAlias = dict[str, Any]
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "number"}
+WHOLE: Schema = {"type": "integer"}
+TRUTH: Schema = {"type": "boolean"}
 NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
-NUMBERS = {"type": "array", "items": BODY_NUMBER}
+NUMBERS = {"type": "array", "items": NUMBER}
 READING = {"type": ["number", "null"]}
-
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+
 Context = Annotated[
     Any,
     WithJsonSchema(
@@ -74,6 +68,7 @@ Context = Annotated[
         }
     ),
 ]
+
 Arms = Annotated[
     Any,
     WithJsonSchema(
@@ -86,17 +81,19 @@ Arms = Annotated[
         }
     ),
 ]
+
 Matrix = Annotated[
     Any,
     WithJsonSchema(
-        {"anyOf": [BODY_NUMBER, NUMBERS, {"type": "array", "items": NUMBERS}], "description": "Numbers."}
+        {"anyOf": [NUMBER, NUMBERS, {"type": "array", "items": NUMBERS}], "description": "Numbers."}
     ),
 ]
+
 Span = Annotated[
     Any,
     WithJsonSchema(
         {
-            "anyOf": [{"type": "string"}, BODY_NUMBER, {"type": "null"}],
+            "anyOf": [{"type": "string"}, NUMBER, {"type": "null"}],
             "description": "How long: a text such as 30m, or seconds.",
             "examples": ["30m", "7d"],
         }
@@ -230,6 +227,54 @@ class Replay(Body):
 Model = TypeVar("Model", bound=Body)
 
 
+def _float(text: str) -> float:
+    found = float(text)
+    if not isfinite(found):
+        raise Malformed(f"{text} is too large for a number")
+    return found
+
+
+def _constant(text: str) -> float:
+    raise Malformed(f"{text} is no number of JSON")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        times = Counter(name for name, _ in pairs)
+        twice = next(name for name, number in times.items() if number > 1)
+        raise Malformed(f"the name {shown(twice)[:80]} stands twice")
+    return found
+
+
+_decode = json.JSONDecoder(parse_float=_float, parse_constant=_constant, object_pairs_hook=_distinct).decode
+
+
+def read(body: bytes) -> Any:
+    """What a body says."""
+    try:
+        found = _decode(body.decode())
+    except Malformed:
+        raise
+    except UnicodeDecodeError as error:
+        raise Malformed(f"it is not UTF-8 at byte {error.start}") from None
+    except RecursionError:
+        raise Malformed(f"it is nested more than {DEEPEST} deep") from None
+    except ValueError as error:
+        raise Malformed(f"it is not JSON: {error}") from None
+    if body.count(b"[") + body.count(b"{") > DEEPEST and _depth(found) > DEEPEST:
+        raise Malformed(f"it is nested more than {DEEPEST} deep")
+    return found
+
+
+def _depth(value: Any, above: int = 0) -> int:
+    """How deep it is nested; counted no further than needed."""
+    if above > DEEPEST or not isinstance(value, dict | list):
+        return above
+    inner = value.values() if isinstance(value, dict) else value
+    return max((_depth(one, above + 1) for one in inner), default=above + 1)
+
+
 def checked(model: type[Model], told: Any) -> Model:
     """What a body says, or a complaint that names the field."""
     if not isinstance(told, dict):
@@ -258,12 +303,10 @@ def _allowed(model: type[Body], first: Any) -> str:
     return allowed(first["type"], first["msg"], first.get("ctx", {}))
 
 
-Schema: TypeAlias = dict[str, Any]
-
-TEXT: Schema = {"type": "string"}
-NUMBER: Schema = {"type": "number"}
-WHOLE: Schema = {"type": "integer"}
-TRUTH: Schema = {"type": "boolean"}
+def allowed(kind: str, message: str, bounds: Mapping[str, Any]) -> str:
+    """By the kind of a complaint; what there are no words for is told as it came."""
+    found = PYDANTIC_WORDS.get(kind)
+    return message[:1].lower() + message[1:] if found is None else found.format(**bounds)
 
 
 def or_null(kind: Schema) -> Schema:
@@ -305,7 +348,9 @@ _DECISION = whole(
     sd=by_name(NUMBER),
     number=WHOLE,
 )
+
 _DECISION["properties"]["shadow"] = {"type": "object", "description": "What shadows would have done."}
+
 _ABOUT = {
     "name": TEXT,
     "agent": TEXT,
@@ -323,6 +368,7 @@ _ABOUT = {
     "pending": WHOLE,
     "alarm": listed(TEXT),
 }
+
 _GLANCE = whole(
     name=TEXT,
     agent=or_null(TEXT),
@@ -332,7 +378,9 @@ _GLANCE = whole(
     alarm=listed(TEXT),
     error=or_null(TEXT),
 )
+
 _PROBLEM = whole(type=TEXT, title=TEXT, status=WHOLE, detail=TEXT)
+
 _PROBLEM["properties"] |= {
     "field": {"type": "string", "description": "Which field is wrong."},
     "value": {"type": "string", "description": "What it was."},
@@ -390,54 +438,3 @@ ANSWERS: dict[str, Schema] = {
     "readiness": whole(status={"const": "ready"}, broken=WHOLE),
     "description": {"type": "object"},
 }
-
-
-DEEPEST = 16  # brackets within brackets: a matrix in a channel in a problem takes five
-
-
-def _float(text: str) -> float:
-    found = float(text)
-    if not isfinite(found):
-        raise Malformed(f"{text} is too large for a number")
-    return found
-
-
-def _constant(text: str) -> float:
-    raise Malformed(f"{text} is no number of JSON")
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        times = Counter(name for name, _ in pairs)
-        twice = next(name for name, number in times.items() if number > 1)
-        raise Malformed(f"the name {shown(twice)[:80]} stands twice")
-    return found
-
-
-_decode = json.JSONDecoder(parse_float=_float, parse_constant=_constant, object_pairs_hook=_distinct).decode
-
-
-def read(body: bytes) -> Any:
-    """What a body says."""
-    try:
-        found = _decode(body.decode())
-    except Malformed:
-        raise
-    except UnicodeDecodeError as error:
-        raise Malformed(f"it is not UTF-8 at byte {error.start}") from None
-    except RecursionError:
-        raise Malformed(f"it is nested more than {DEEPEST} deep") from None
-    except ValueError as error:
-        raise Malformed(f"it is not JSON: {error}") from None
-    if body.count(b"[") + body.count(b"{") > DEEPEST and _depth(found) > DEEPEST:
-        raise Malformed(f"it is nested more than {DEEPEST} deep")
-    return found
-
-
-def _depth(value: Any, above: int = 0) -> int:
-    """How deep it is nested; counted no further than needed."""
-    if above > DEEPEST or not isinstance(value, dict | list):
-        return above
-    inner = value.values() if isinstance(value, dict) else value
-    return max((_depth(one, above + 1) for one in inner), default=above + 1)

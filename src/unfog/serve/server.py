@@ -1,18 +1,16 @@
-"""From what an operator says to a service that runs.
+"""The server process: from the operator's options to a service that listens, and an orderly shutdown.
 
-What a connection may take: how many there are, how long and how large the head of a request may be.
+Where the service may listen is decided by the address that a host name resolves to, not by the name. It does
+not listen beyond this machine without keys.
 
-Bodies have limits of their own in exchange.py, and answer with a status; who is that slow or that large
-before saying what is wanted gets no more than the end of the connection.
+Connections are bounded (`Bounded`): in number, and in the time and size of a request's head. Bodies have
+limits of their own in serve/responses.py, and get an answer with a status. A client whose head is too slow is
+disconnected.
 
-The process: a socket, signals, and an end in good order.
-
-SIGTERM or an interrupt stops accepting; what was asked for is done and committed, what is remembered is
-written down, and the store is given back. Who has not said all by then, or asked for what takes longer than
-some seconds, is told to ask again. A second one does not wait for those who still ask, or listen.
-Either way the process ends with the code 0: it was told to stop, and it did.
-
-Where the service listens, decided by the address that a name comes to, not by the name.
+SIGTERM or an interrupt stops accepting connections. Requests under way are finished and committed, a snapshot
+is written, and the store is closed. Clients who have not sent their request by then, or whose request takes
+more than some seconds, are told to retry. A second signal does not wait for open requests and connections.
+Either way the exit code is 0: the process was told to stop, and it did.
 """
 
 import asyncio
@@ -40,134 +38,104 @@ from unfog.serve.service import Service, Shelf, Single
 from unfog.serve.settings import Settings
 from unfog.validation import InputError
 
-MOST = 900  # at a time: a process may have 1,024 files open, unless told
+MOST = 900  # connections at a time: a process may have 1,024 files open, unless told
 HEAD_SECONDS = 10.0
 HEAD_BYTES = 64 << 10
+
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n"
     b"cache-control: no-store\r\n\r\n"
 )
-
-
-class Bounded(HttpToolsProtocol):
-    """HTTP as uvicorn speaks it, within bounds."""
-
-    def __init__(self, *told: Any, **named: Any) -> None:
-        """Nothing has come yet."""
-        super().__init__(*told, **named)
-        self._in_head, self._size = True, 0
-        self._late: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """One too many is told so, and ended."""
-        super().connection_made(transport)
-        if len(self.connections) > MOST:
-            transport.write(FULL)
-            transport.close()
-        else:
-            self._wait()
-
-    def data_received(self, data: bytes) -> None:
-        """Where the head of a request goes on, look how large it has become."""
-        super().data_received(data)
-        if not self._in_head:
-            return
-        self._size += len(data)
-        if self._size > HEAD_BYTES and not self.transport.is_closing():
-            self.send_400_response("The head of the request is too large.")
-        self._wait()
-
-    def on_message_begin(self) -> None:
-        """A head begins."""
-        self._in_head, self._size = True, 0
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """A head is there."""
-        self._in_head = False
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
-        if self._late is not None:
-            self._late.cancel()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        """For the rest of a head, not for ever."""
-        if self._late is None:
-            self._late = self.loop.call_later(HEAD_SECONDS, self._end)
-
-    def _end(self) -> None:
-        if not self.transport.is_closing():
-            self.transport.close()
-
 
 PATIENCE = 10  # seconds for requests that are under way when the service stops
 IDLE = 30  # seconds after which a connection on which nothing is asked is ended
 SWITCH = 0.0005  # seconds after which a thread that computes lets the one that answers have its turn
 
 
-class Server(uvicorn.Server):
-    """Says so once it listens, and ends in good order however often it is told to."""
+class Wanted(NamedTuple):
+    """Which problems to serve, and where."""
 
-    def __init__(self, service: Service, listening: Callable[[], None]) -> None:
-        """`listening` is called once."""
-        super().__init__(config(service))
-        self._service, self._listening = service, listening
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
-        await super().startup(sockets)
-        if self.started:
-            self._listening()
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """The first signal stops; the next one hurries. None is raised again when all is done."""
-        self.force_exit = self.should_exit
-        self.should_exit = True
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """In a hurry stores are committed and given back as well.
-
-        What others can serve is given back first: they do not wait for those who listen slowly here.
-        """
-        self._service.readers.leave()
-        if not self._service.shelf.single:
-            await self._service.stop()
-        await super().shutdown(sockets)
-        if self.force_exit:
-            await self.lifespan.shutdown()
+    store: str  # a file, or the address of a database
+    host: str = "127.0.0.1"
+    port: int = 8000
+    sync: str = "full"
+    settings: Settings = Settings()
 
 
-def config(service: Service, host: str = "127.0.0.1", port: int = 0) -> uvicorn.Config:
-    """Without a log of requests: addresses hold names that are nobody's business."""
-    return uvicorn.Config(
-        application(service),
-        host=host,
-        port=port,
-        http=Bounded,
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=True,
-        proxy_headers=False,  # who asks is who is connected: a header may say anything
-        timeout_graceful_shutdown=PATIENCE,
-        timeout_keep_alive=IDLE,
-        limit_concurrency=None,
-        backlog=2048,
-    )
+class Started(NamedTuple):
+    """What listens."""
+
+    store: str
+    url: str
+    advertised: str  # where others are told to come
+    problems: int
+    new: bool  # whether the store was made just now
 
 
-def run(service: Service, opened: socket.socket, listening: Callable[[], None]) -> None:
-    """Serve at a socket until a signal says to stop."""
-    sys.setswitchinterval(SWITCH)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
-    Server(service, listening).run([opened])
+def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
+    """Serve until a signal says to stop; `say` is told once requests are taken."""
+    _check_advertised(wanted.settings.advertise)
+    _check_backups(wanted.settings.backups)
+    opened = bound(wanted.host, wanted.port)
+    with opened:
+        doors = doors_of(ring_of(wanted.store), wanted.store, opened)
+        new = not is_database(wanted.store) and not Path(wanted.store).exists()
+        url = url_of(opened)
+        told = advertised(wanted.settings.advertise, opened, is_database(wanted.store))
+        shelf = shelf_of(wanted, told)
+        service = Service(shelf, wanted.settings, doors)
+
+        def listening() -> None:
+            shelf.announce(told)
+            say(Started(shown(wanted.store), url, told, len(shelf.names()), new))
+
+        run(service, opened, listening)
+    if service.failed:
+        raise StoreError(service.failed)
+
+
+def shelf_of(wanted: Wanted, url: str) -> Shelf:
+    """The problems of a store; those of a database are shared with others, who come to `url`."""
+    if is_database(wanted.store):
+        from unfog.live.postgres.ownership import Shared
+
+        return Shared(wanted.store, url, sync=wanted.sync)
+    return Single(live.open(wanted.store, sync=wanted.sync))
+
+
+def doors_of(ring: KeyRing, store: str, opened: socket.socket) -> Doors:
+    """With keys; beyond this machine not without."""
+    if is_loopback(opened):
+        return Keyed(ring, unless=Open())
+    if not any(key.revoked is None for key in ring.load().values()):
+        host = opened.getsockname()[0]
+        raise InputError(
+            "host",
+            f"{host} can be reached from other machines, and there are no keys",
+            f"127.0.0.1; or make a key first: unfog serve keys add --store {shown(store)} --scope admin",
+        )
+    return Keyed(ring)
+
+
+def _check_advertised(url: str | None) -> None:
+    told = urlsplit(url or "http://x")
+    if told.scheme not in ("http", "https") or not told.hostname or told.query or told.fragment:
+        raise InputError(
+            "advertise", repr(url), "where others reach this service, such as http://10.0.0.2:8000"
+        )
+
+
+def _check_backups(folder: Path | None) -> None:
+    """Now, and not when the first copy is asked for."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        said = f"{folder} ({error.strerror or 'no reason given'})"
+        raise InputError("backups", said, "a folder that can be made, and written to") from None
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -230,87 +198,117 @@ def advertised(told: str | None, opened: socket.socket, shared: bool) -> str:
     return told.rstrip("/")
 
 
-class Wanted(NamedTuple):
-    """Which problems to serve, and where."""
-
-    store: str  # a file, or the address of a database
-    host: str = "127.0.0.1"
-    port: int = 8000
-    sync: str = "full"
-    settings: Settings = Settings()
+def run(service: Service, opened: socket.socket, listening: Callable[[], None]) -> None:
+    """Serve at a socket until a signal says to stop."""
+    sys.setswitchinterval(SWITCH)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
+    Server(service, listening).run([opened])
 
 
-class Started(NamedTuple):
-    """What listens."""
-
-    store: str
-    url: str
-    advertised: str  # where others are told to come
-    problems: int
-    new: bool  # whether the store was made just now
-
-
-def shelf_of(wanted: Wanted, url: str) -> Shelf:
-    """The problems of a store; those of a database are shared with others, who come to `url`."""
-    if is_database(wanted.store):
-        from unfog.live.postgres.ownership import Shared
-
-        return Shared(wanted.store, url, sync=wanted.sync)
-    return Single(live.open(wanted.store, sync=wanted.sync))
-
-
-def doors_of(ring: KeyRing, store: str, opened: socket.socket) -> Doors:
-    """With keys; beyond this machine not without."""
-    if is_loopback(opened):
-        return Keyed(ring, unless=Open())
-    if not any(key.revoked is None for key in ring.load().values()):
-        host = opened.getsockname()[0]
-        raise InputError(
-            "host",
-            f"{host} can be reached from other machines, and there are no keys",
-            f"127.0.0.1; or make a key first: unfog serve keys add --store {shown(store)} --scope admin",
-        )
-    return Keyed(ring)
+def config(service: Service, host: str = "127.0.0.1", port: int = 0) -> uvicorn.Config:
+    """Without a log of requests: addresses hold names that are nobody's business."""
+    return uvicorn.Config(
+        application(service),
+        host=host,
+        port=port,
+        http=Bounded,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,  # who asks is who is connected: a header may say anything
+        timeout_graceful_shutdown=PATIENCE,
+        timeout_keep_alive=IDLE,
+        limit_concurrency=None,
+        backlog=2048,
+    )
 
 
-def _check_advertised(url: str | None) -> None:
-    told = urlsplit(url or "http://x")
-    if told.scheme not in ("http", "https") or not told.hostname or told.query or told.fragment:
-        raise InputError(
-            "advertise", repr(url), "where others reach this service, such as http://10.0.0.2:8000"
-        )
+class Server(uvicorn.Server):
+    """Says so once it listens, and ends in good order however often it is told to."""
+
+    def __init__(self, service: Service, listening: Callable[[], None]) -> None:
+        """`listening` is called once."""
+        super().__init__(config(service))
+        self._service, self._listening = service, listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        await super().startup(sockets)
+        if self.started:
+            self._listening()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """The first signal stops; the next one hurries. None is raised again when all is done."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """In a hurry stores are committed and given back as well.
+
+        What others can serve is given back first: they do not wait for those who listen slowly here.
+        """
+        self._service.readers.leave()
+        if not self._service.shelf.single:
+            await self._service.stop()
+        await super().shutdown(sockets)
+        if self.force_exit:
+            await self.lifespan.shutdown()
 
 
-def _check_backups(folder: Path | None) -> None:
-    """Now, and not when the first copy is asked for."""
-    if folder is None:
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        said = f"{folder} ({error.strerror or 'no reason given'})"
-        raise InputError("backups", said, "a folder that can be made, and written to") from None
+class Bounded(HttpToolsProtocol):
+    """HTTP as uvicorn speaks it, within bounds."""
 
+    def __init__(self, *told: Any, **named: Any) -> None:
+        """Nothing has come yet."""
+        super().__init__(*told, **named)
+        self._in_head, self._size = True, 0
+        self._late: asyncio.TimerHandle | None = None
 
-def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
-    """Serve until a signal says to stop; `say` is told once requests are taken."""
-    _check_advertised(wanted.settings.advertise)
-    _check_backups(wanted.settings.backups)
-    opened = bound(wanted.host, wanted.port)
-    with opened:
-        doors = doors_of(ring_of(wanted.store), wanted.store, opened)
-        new = not is_database(wanted.store) and not Path(wanted.store).exists()
-        url = url_of(opened)
-        told = advertised(wanted.settings.advertise, opened, is_database(wanted.store))
-        shelf = shelf_of(wanted, told)
-        service = Service(shelf, wanted.settings, doors)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """One too many is told so, and ended."""
+        super().connection_made(transport)
+        if len(self.connections) > MOST:
+            transport.write(FULL)
+            transport.close()
+        else:
+            self._wait()
 
-        def listening() -> None:
-            shelf.announce(told)
-            say(Started(shown(wanted.store), url, told, len(shelf.names()), new))
+    def data_received(self, data: bytes) -> None:
+        """Where the head of a request goes on, look how large it has become."""
+        super().data_received(data)
+        if not self._in_head:
+            return
+        self._size += len(data)
+        if self._size > HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The head of the request is too large.")
+        self._wait()
 
-        run(service, opened, listening)
-    if service.failed:
-        raise StoreError(service.failed)
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._in_head, self._size = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """A head is there."""
+        self._in_head = False
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        if self._late is not None:
+            self._late.cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        """For the rest of a head, not for ever."""
+        if self._late is None:
+            self._late = self.loop.call_later(HEAD_SECONDS, self._end)
+
+    def _end(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()

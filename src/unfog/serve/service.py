@@ -1,13 +1,8 @@
-"""The service apart from HTTP: stores and their writers, whether they are ready, and how a call is done.
+"""The service apart from HTTP: stores and their writers, readiness, and how a call is done.
 
-Where problems are kept: one SQLite file that this process holds, or a database that several share.
-
-What takes long is done beside the writers, by threads of its own; so much of it at a time, and no more.
-
-A place is taken before the body of a request is read, and left when its answer is sent: until then it takes
-memory. Who finds none is told to ask again.
-
-Requests whose bodies are on their way. When the service stops nobody waits for the rest of them.
+Problems are in one SQLite file that this process holds (`Single`), or in a database that several processes
+share (`Shared` of live/postgres/ownership.py): both are a `Shelf`. Most calls are done by the writer of a
+store (serve/writer.py). What takes long is done beside the writers, in threads of its own (`Room`).
 """
 
 import asyncio
@@ -36,6 +31,13 @@ from unfog.validation import InputError
 
 if TYPE_CHECKING:
     from starlette.types import Scope
+
+MOST = 16  # operations that take long, at a time
+LARGE = 2  # of them with bodies that may be as large as a log
+LATER = 5  # seconds after which to ask again for what takes very long
+EVERY = 1.0  # seconds between looks for what has expired, and for keys that have changed
+STOPPING = "The service is stopping; nothing was done."
+log = logging.getLogger("unfog.serve")
 
 
 class Shelf(Protocol):
@@ -114,13 +116,12 @@ class Single:
         self._store.close()
 
 
-MOST = 16  # operations at a time
-LARGE = 2  # of them with bodies that may be as large as a log
-LATER = 5  # seconds after which to ask again for what takes very long
-
-
 class Room:
-    """The places. Used by the event loop alone."""
+    """Places for what takes long: so much of it at a time, and no more.
+
+    A place is taken before the body of a request is read, and left when its answer is sent: until then it
+    takes memory. Who finds none is told to ask again. Used by the event loop alone.
+    """
 
     def __init__(self) -> None:
         """All are free."""
@@ -155,11 +156,11 @@ class Room:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-STOPPING = "The service is stopping; nothing was done."
-
-
 class Readers:
-    """Their tasks. Used by the event loop alone."""
+    """Requests whose bodies are on their way. When the service stops nobody waits for the rest of them.
+
+    Used by the event loop alone.
+    """
 
     def __init__(self) -> None:
         """None yet."""
@@ -187,10 +188,6 @@ class Readers:
         self._left = True
         for task in self._tasks:
             task.cancel()
-
-
-EVERY = 1.0  # seconds between looks for what has expired, and for keys that have changed
-log = logging.getLogger("unfog.serve")
 
 
 class Service:
@@ -356,7 +353,7 @@ class Service:
     async def do(self, operation: Operation, call: Call) -> Any:
         """What an operation answers."""
         if self._stopping:
-            raise busy("The service is stopping; nothing was done.")
+            raise busy(STOPPING)
         if not self.ready:
             raise busy("The logs are being read; nothing was done.")
         work: Callable[[], Any] = partial(operation.work, call)

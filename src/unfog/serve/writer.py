@@ -1,17 +1,15 @@
-"""What is asked of a store is done in turn, many things with one commit.
+"""The writer of a store: requests are done in turn, many with one commit.
 
-Requests wait in a queue that is bounded: past that they are refused before anything is decided. What waits is
-taken together and done; then one commit serves all, and when that is durable all have their answers.
+Requests wait in a bounded queue; when it is full they are refused before anything is decided. All that wait
+are taken together and done, one commit serves all of them, and they are answered once it is durable.
 
-Short work is done by the event loop itself, which has nothing better to do: two threads that compute take the
-interpreter from each other at every step. Which work is short is known by how long the last of its problem
-took. What takes long, or has to wait, is done by a thread of the store's own, and so is every commit. While
-that waits for the disk the loop reads what comes next.
+Short work is done on the event loop itself: two threads that compute take the interpreter from each other at
+every step. What takes long or has to wait is done in a thread of the store, and so is every commit. While
+that waits for the disk the loop reads further requests.
 
-How long the work of a problem takes: what is short may be done by the event loop itself.
-
-That depends on its arms, its coordinates, its agents and the machine; so it is measured, in time of the
-processor, which does not count what others take. Before anything is known it is taken to be long.
+What counts as short is measured for each problem (`Lengths`), since it depends on its arms, coordinates and
+agents, and on the machine. It is measured in processor time, which does not count what others take. Until
+something is known work counts as long.
 """
 
 import asyncio
@@ -29,6 +27,8 @@ from unfog.serve.errors import busy, described
 
 SHORT = 0.005  # seconds
 SHARE = 0.2  # of the newest in the mean
+MOST_AT_ONCE = 64  # how many share a commit: what is asked next waits for them
+log = logging.getLogger("unfog.serve")
 
 
 class Lengths:
@@ -46,10 +46,6 @@ class Lengths:
     def is_short(self, name: str) -> bool:
         """Whether what comes next will be done soon."""
         return self._means.get(name, SHORT) < SHORT
-
-
-MOST_AT_ONCE = 64  # how many share a commit: what is asked next waits for them
-log = logging.getLogger("unfog.serve")
 
 
 class Waiting(NamedTuple):
