@@ -25,7 +25,7 @@ class Arms:
     """All arms there ever were, in the order they came."""
 
     def __init__(self, made: Made) -> None:
-        """Those the problem was made with."""
+        """The arms that the problem was made with."""
         self.made, self.vectors = made, dict(made.terms.arms)
         self.features = made.first()
         self.order = list(self.vectors)
@@ -36,11 +36,11 @@ class Arms:
 
     @property
     def available(self) -> tuple[str, ...]:
-        """Those that may be chosen."""
+        """The arms that may be chosen."""
         return self.eras[-1][1]
 
     def available_at(self, number: int) -> tuple[str, ...]:
-        """Those that might be when the decision of this number was made."""
+        """The arms that might be chosen when the decision of this number was made."""
         return next(found for first, found in reversed(self.eras) if first <= number)
 
     def check(self, ask: Ask) -> None:
@@ -109,7 +109,7 @@ class Arms:
         return self._with_floor(body, body["shares"], 0.0 if body.get("frozen") else self.made.terms.floor)
 
     def shadows(self, body: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """What the shadows would have done, likewise."""
+        """What the shadows would have done, from a decision's event."""
         return {
             name: {
                 "arm": one["arm"],

@@ -32,14 +32,14 @@ class Tail(NamedTuple):
 
 
 def checksum(row: Row, before: int) -> int:
-    """Of everything in a row: SQLite itself does not notice a changed byte in a text."""
+    """The checksum of everything in a row: SQLite itself does not notice a changed byte in a text."""
     seq, problem, kind, decision, key, time, body = row
     head = f"{before:d} {seq:d} {float(time).hex()} {problem!r} {kind} {decision!r} {key!r} "
     return zlib.crc32((head + body).encode())
 
 
 def snapshot_checksum(problem: str, seq: int, fingerprint: str, blob: bytes) -> int:
-    """Of everything in a snapshot: a damaged one is passed over."""
+    """The checksum of everything in a snapshot."""
     return zlib.crc32(blob, zlib.crc32(f"{problem} {seq} {fingerprint}".encode()))
 
 

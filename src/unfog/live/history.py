@@ -66,7 +66,7 @@ class Layout(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Of a row without shadows."""
+        """The number of columns of a row without shadows."""
         return FIRST + 4 * self.dim
 
     def agrees(self, shadow: int) -> int:
@@ -116,7 +116,7 @@ class Columns:
         return self._data[:, self.first - self._first : self._size]
 
     def widen(self, more: int) -> None:
-        """So many columns more, of which nothing is known yet."""
+        """Add columns, of which nothing is known yet."""
         self._data = np.concatenate((self._data, np.full((more, self._data.shape[1]), np.nan)))
 
     def extend(self, rows: Sequence[Sequence[float]]) -> None:
@@ -297,7 +297,7 @@ def weight(around: Around, body: Mapping[str, Any], shadow: Mapping[str, Any]) -
 
 
 def number_of(decision: str) -> int:
-    """Of a decision, from its id."""
+    """The number of a decision, from its id."""
     return int(decision.partition("-")[0])
 
 
@@ -359,7 +359,7 @@ def _chosen(unit: str | None, kept: Kept) -> Ints:
 
 
 def thinned(number: int, most: int) -> Ints:
-    """So many places at most, as even as can be; the last is among them."""
+    """At most `most` places, as evenly spread as can be, with the last among them."""
     if number <= most:
         return np.arange(number)
     if most == 1:
@@ -385,7 +385,7 @@ def plain(values: Array) -> Values:
 
 
 def _by_name(names: Sequence[str], values: Array) -> dict[str, Values]:
-    """Of each coordinate, from (d, n)."""
+    """The values of each coordinate, from (d, n)."""
     return {name: plain(row) for name, row in zip(names, values, strict=True)}
 
 

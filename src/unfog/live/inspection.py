@@ -75,7 +75,7 @@ class Bias(NamedTuple):
 
 
 class Vitals(NamedTuple):
-    """Of one problem, now."""
+    """A few numbers of one problem, now."""
 
     pending: int  # decisions whose reward may still come
     oldest: float  # how long the oldest of them waits: seconds
@@ -217,7 +217,7 @@ def _weights(mind: Mind, unit: str) -> dict[str, float]:
 
 
 def expected(state: State, ask: Ask) -> "xr.Dataset":
-    """Of every arm that might be chosen: its expected reward, an interval of `LEVEL`, and whether it is best.
+    """The expected reward of each arm that might be chosen, its interval of `LEVEL`, and whether it is best.
 
     Expected over what is not known of the context and of theta, by `DRAWS` draws of both that are the same
     every time; `probability_best` is the share of draws in which an arm is the best.
@@ -270,7 +270,7 @@ def notes(state: State) -> list[str]:
 
 
 def _biases(state: State) -> Bias | None:
-    """Of the only unit, or the mean of all; None: there is none."""
+    """The bias of the only unit, or the mean of all; None if the agent has none."""
     known = list(state.mind.channels) or [""]
     chosen = known[:MOST_UNITS]
     found = [one for one in (bias(state, unit) for unit in chosen) if one is not None]

@@ -75,11 +75,11 @@ class Log:
 
     @property
     def time(self) -> float:
-        """That of the last row; 0.0 for none."""
+        """The time of the last row; 0.0 for none."""
         return self._queue.time
 
     def time_of(self, problem: str) -> float:
-        """That of a problem's last row, queued or committed; 0.0 for none."""
+        """The time of a problem's last row, queued or committed; 0.0 for none."""
         return self._queue.time_of(problem)
 
     @property
@@ -349,7 +349,7 @@ class Queue:
             return list(dict.fromkeys([*self.tails, *(row.problem for row in self._rows)]))
 
     def time_of(self, problem: str) -> float:
-        """That of its last row."""
+        """The time of a problem's last row; 0.0 for none."""
         return self._times.get(problem, 0.0)
 
     def add(self, rows: Sequence[Row], epoch: int | None) -> int:
@@ -381,7 +381,7 @@ class Queue:
             return self._recent.find(problem, key, mark)
 
     def rows(self) -> list[Row]:
-        """Those that wait."""
+        """The rows that wait for a commit."""
         with self._lock:
             return list(self._rows)
 

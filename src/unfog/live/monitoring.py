@@ -89,7 +89,7 @@ def none_yet(dim: int, arms: int) -> Tallies:
 
 
 def happened(past: Tallies, what: Happening, times: int = 1) -> Tallies:
-    """So many times more; -1 where it is taken back."""
+    """Count something so many times more; -1 takes one back."""
     number: int = past.counts._asdict()[what]
     return past._replace(counts=past.counts._replace(**{what: max(number + times, 0)}))
 
@@ -220,7 +220,7 @@ class Series:
         return self._rows[which, : self._count[which]].copy()
 
     def content(self) -> list[Any]:
-        """All of it, in nested values that do not change any more."""
+        """The content as nested values, copied where they change later."""
         used = self._rows[: len(self._seen), : max(self._count, default=0)].copy()
         return [used, *map(list, (self._seen, self._every, self._count))]
 
@@ -269,7 +269,7 @@ class Tracks:
             self._write(self._all.add(0), readings)
 
     def _place(self, unit: str) -> int:
-        """Of a unit; -1 where it has none."""
+        """The place of a unit; -1 if it has none."""
         place = self._places.get(unit, -1)
         if place < 0 and len(self._places) < self._room:
             place = self._places[unit] = len(self._places)
@@ -291,7 +291,7 @@ class Tracks:
         return row
 
     def whole(self, readings: Innovations | None) -> Track:
-        """That of the problem; its last sample is what holds now, after the last decision."""
+        """The track of the problem; its last sample is what holds now, after the last decision."""
         rows = self._all.rows(0)
         rows = _with_sample(rows, self._write(np.empty(4 + 5 * self._dim), readings)) if len(rows) else rows
         mean, variance, seen, squares, evidence = rows[:, 4:].reshape(-1, 5, self._dim).swapaxes(0, 1)
@@ -301,7 +301,7 @@ class Tracks:
         return Track(rows[:, 0], rows[:, 1], bias, bias_sd, z_square, each, each.mean(-1))
 
     def of(self, unit: str, law: Law | None) -> Track:
-        """That of a unit; its last sample is what is believed now, after the last decision of all units."""
+        """The track of a unit; its last sample is what is believed now, after the last of all decisions."""
         place, known = self._places.get(unit), np.full((2, self._dim), np.nan) if law is None else law
         before = np.empty((0, 2 + 2 * self._dim)) if place is None else self._each.rows(place)
         rows = _with_sample(before, np.concatenate((self._now, *known)))
@@ -314,7 +314,7 @@ class Tracks:
         return None if place is None else self._each.seen(place)
 
     def content(self) -> dict[str, Any]:
-        """All of it, in nested values that do not change any more."""
+        """The content as nested values, copied where they change later."""
         last = self._last[: max(len(self._places), 1)].copy()
         return {
             "places": list(self._places),
@@ -351,7 +351,7 @@ class Watch:
         self._made, self._binary = made, made.terms.rewards == "bernoulli"
 
     def content(self) -> tuple[Any, ...]:
-        """All of it, in nested values."""
+        """The content as nested values."""
         return self.tallies, self.readings, self.tracks.content(), self._day
 
     def fill(self, content: tuple[Any, ...]) -> None:
@@ -403,7 +403,7 @@ class Watch:
         self.tallies = happened(self.tallies, what, times)
 
     def counted(self, kind: str, body: Mapping[str, Any]) -> None:
-        """Of an event, what is only counted."""
+        """Count what an event only adds to the counts."""
         outcome = body.get("outcome")
         if kind == "reward" and outcome == "late":
             self.happened("late")

@@ -82,7 +82,7 @@ class Open:
         return None if self.vector is None else {self.arm: self.vector}
 
     def content(self) -> tuple[Any, ...]:
-        """All of it, in nested values that do not change any more."""
+        """The content as nested values, copied where they change later."""
         first = self.id, self.number, self.unit, self.time, self.arm, self.place, self.vector
         flags = self.settled, self.voided, self.expired, self.dropped
         return (*first, {**self.seen}, self.lost, [*self.rewards], self.paid, {**self.shown}, flags)
@@ -129,11 +129,11 @@ class Windows:
         return found.id in self._hidden
 
     def unpaid(self, time: float) -> Iterator[Open]:
-        """Those whose wait for a reward is over at this time."""
+        """The decisions whose wait for a reward is over at this time."""
         return self._past(self._waiting, self._wait, time)
 
     def unseen(self, time: float) -> Iterator[Open]:
-        """Those whose true context is too late at this time."""
+        """The decisions whose true context would be too late at this time."""
         return self._past(self._hidden, self._within, time)
 
     def _past(self, names: OrderedDict[str, None], span: float | None, time: float) -> Iterator[Open]:
@@ -167,7 +167,7 @@ class Windows:
             names.pop(found.id, None)
 
     def content(self) -> dict[str, Any]:
-        """All of it, in nested values that do not change any more."""
+        """The content as nested values, copied where they change later."""
         return {
             "open": [found.content() for found in self.open.values()],
             "waiting": list(self._waiting),

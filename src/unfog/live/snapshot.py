@@ -233,7 +233,7 @@ def _replayed(store: "Store", name: str, held: Held, verify: bool) -> tuple[Stat
 
 
 def _rows(store: "Store", name: str, held: Held) -> Iterator[Row]:
-    """Of the log up to there; no more of them once it is closed, so that nobody waits for who reads."""
+    """The rows of the log up to there; an error once it is closed, so that nobody waits for this."""
     for row in store.log.read(name, upto=held.upto):
         if store.log.closed:
             raise StoreError(f"{store.log.place.name} was closed while the log of {name!r} was read")

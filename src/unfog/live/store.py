@@ -94,7 +94,7 @@ class Counted:
             self._settle()
 
     def counts(self) -> Counter[Labels]:
-        """Of all rows that are durable by now."""
+        """The counts of all rows that are durable by now."""
         with self._lock:
             self._settle()
             return self._counts.copy()
@@ -156,7 +156,7 @@ class Store:
     """
 
     def __init__(self, log: Log, clock: Callable[[], float] | None = None) -> None:
-        """Of a log that is open."""
+        """`log` must be open; `clock` replaces the machine's."""
         self.log = log
         self.lock = threading.RLock()
         self._clock = Clock(clock)
@@ -276,6 +276,78 @@ class Store:
 
     def _known(self) -> str:
         return ", ".join(self.log.names()) or "none: the store is empty"
+
+    def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
+        """The events of a problem after that of the number `since`, as mappings."""
+        if name not in self.log.names():
+            raise Unknown("name", shown(name), self._known())
+        return self._events(name, count("since", since, 0, LAST))
+
+    def _events(self, name: str, since: int) -> Iterator[dict[str, Any]]:
+        self.log.commit(self.log.last, self.log.epoch)
+        for row in self.log.read(name, since):
+            yield {
+                "seq": row.seq,
+                "problem": row.problem,
+                "kind": row.kind,
+                "decision": row.decision,
+                "key": row.key,
+                "time": row.time,
+                **json.loads(row.body),
+            }
+
+    def export(self, name: str) -> Iterator[str]:
+        """The log of a problem as NDJSON, line by line."""
+        return transfer.as_lines(self.events(name))
+
+    def take_in(self, lines: Iterable[str], name: str | None = None, *, modules: Iterable[str] = ()) -> int:
+        """The log of a problem that was exported, under its own name or another: how many events were new.
+
+        A log may name features and agents of one's own, `module:name`. To take it in imports these modules,
+        which runs them: so that is refused unless they are among `modules`.
+        """
+        allowed = validation.as_list("modules", modules, "a list of names of modules")
+        return transfer.taken_in(self, transfer.read_lines(lines), name, allowed)
+
+    def append(self, name: str, events: list[dict[str, Any]]) -> None:
+        """Write events that were applied elsewhere; what is remembered is made anew from the log."""
+        with self.lock:
+            first = self.log.last + 1
+            rows = [_as_row(first + i, name, one) for i, one in enumerate(events)]
+            epoch = self.log.epoch
+            ticket = self.log.add(rows)
+            for row in rows:
+                self._counted.add(row.seq, epoch, (name, row.kind, "taken in"))
+            self._states.pop(name, None)
+        self.log.commit(ticket, epoch)
+
+    def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
+        """Erase a unit's contexts, and what was learnt from them, in all problems or in one: how many
+        decisions of each.
+
+        The file is written anew, so that the old bytes are gone. Copies and exports are not
+        the store's to erase.
+        """
+        with self._keeping, self.lock:  # a snapshot that is on its way must not come after
+            self.log.commit(self.log.last, self.log.epoch)
+            self._states.clear()
+            try:
+                return erased(self, unit, problem)
+            finally:
+                self._states.clear()
+
+    def backup(self, path: str | Path) -> None:
+        """Copy the store to a file that is not there yet; others go on deciding meanwhile."""
+        self.log.backup(path)
+
+    def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
+        """Read the log from its beginning, and hold what is remembered against it; others go on meanwhile.
+
+        With `verify` every decision is made again, too, and must come out as it was logged but for rounding;
+        those from before an erasure cannot be.
+        """
+        chosen = self.names() if problem is None else [problem]
+        return {name: snapshot.replayed(self, name, verify) for name in chosen}
 
     def act(self, turn: Turn) -> Done:
         """Do it, write it down, and answer once that is durable; as before, where the key was used before."""
@@ -451,78 +523,6 @@ class Store:
         """A hash of all that is remembered of a problem."""
         return snapshot.digest(self.state(name))
 
-    def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
-        """The events of a problem after that of the number `since`, as mappings."""
-        if name not in self.log.names():
-            raise Unknown("name", shown(name), self._known())
-        return self._events(name, count("since", since, 0, LAST))
-
-    def _events(self, name: str, since: int) -> Iterator[dict[str, Any]]:
-        self.log.commit(self.log.last, self.log.epoch)
-        for row in self.log.read(name, since):
-            yield {
-                "seq": row.seq,
-                "problem": row.problem,
-                "kind": row.kind,
-                "decision": row.decision,
-                "key": row.key,
-                "time": row.time,
-                **json.loads(row.body),
-            }
-
-    def append(self, name: str, events: list[dict[str, Any]]) -> None:
-        """Write events that were applied elsewhere; what is remembered is made anew from the log."""
-        with self.lock:
-            first = self.log.last + 1
-            rows = [_row(first + i, name, one) for i, one in enumerate(events)]
-            epoch = self.log.epoch
-            ticket = self.log.add(rows)
-            for row in rows:
-                self._counted.add(row.seq, epoch, (name, row.kind, "taken in"))
-            self._states.pop(name, None)
-        self.log.commit(ticket, epoch)
-
-    def export(self, name: str) -> Iterator[str]:
-        """The log of a problem as NDJSON, line by line."""
-        return transfer.as_lines(self.events(name))
-
-    def take_in(self, lines: Iterable[str], name: str | None = None, *, modules: Iterable[str] = ()) -> int:
-        """The log of a problem that was exported, under its own name or another: how many events were new.
-
-        A log may name features and agents of one's own, `module:name`. To take it in imports these modules,
-        which runs them: so that is refused unless they are among `modules`.
-        """
-        allowed = validation.as_list("modules", modules, "a list of names of modules")
-        return transfer.taken_in(self, transfer.read_lines(lines), name, allowed)
-
-    def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
-        """Erase a unit's contexts, and what was learnt from them, in all problems or in one: how many
-        decisions of each.
-
-        The file is written anew, so that the old bytes are gone. Copies and exports are not
-        the store's to erase.
-        """
-        with self._keeping, self.lock:  # a snapshot that is on its way must not come after
-            self.log.commit(self.log.last, self.log.epoch)
-            self._states.clear()
-            try:
-                return erased(self, unit, problem)
-            finally:
-                self._states.clear()
-
-    def backup(self, path: str | Path) -> None:
-        """Copy the store to a file that is not there yet; others go on deciding meanwhile."""
-        self.log.backup(path)
-
-    def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
-        """Read the log from its beginning, and hold what is remembered against it; others go on meanwhile.
-
-        With `verify` every decision is made again, too, and must come out as it was logged but for rounding;
-        those from before an erasure cannot be.
-        """
-        chosen = self.names() if problem is None else [problem]
-        return {name: snapshot.replayed(self, name, verify) for name in chosen}
-
     def held(self, name: str) -> Held:
         """What is remembered of a problem now, and up to which row of the log it goes."""
         with self.lock:
@@ -606,7 +606,7 @@ def _again(turn: Turn, row: Row) -> Done:
     return Done(row.seq, row.decision, body)
 
 
-def _row(seq: int, name: str, event: Mapping[str, Any]) -> Row:
+def _as_row(seq: int, name: str, event: Mapping[str, Any]) -> Row:
     """An event as it is written."""
     body = json.dumps(transfer.body_of(event), allow_nan=False)
     return Row(seq, name, event["kind"], event.get("decision"), event.get("key"), event["time"], body)
@@ -620,7 +620,7 @@ def erased(store: "Store", unit: str, only: str | None = None) -> dict[str, int]
     found: dict[str, int] = {}
     rows: list[Row] = []
     for problem in chosen:
-        changed = _of(store, problem, unit)
+        changed = _without_unit(store, problem, unit)
         if changed:
             rows += changed
             found[problem] = sum(row.kind == "decide" for row in changed)
@@ -637,7 +637,7 @@ def erased(store: "Store", unit: str, only: str | None = None) -> dict[str, int]
     return found
 
 
-def _of(store: "Store", problem: str, unit: str) -> list[Row]:
+def _without_unit(store: "Store", problem: str, unit: str) -> list[Row]:
     """The events of a unit, without what must go."""
     decisions, rows = set[str | None](), []
     for row in store.log.read(problem):

@@ -225,7 +225,7 @@ def _query(operation: Operation, text: bytes) -> dict[str, str]:
 
 
 def _key(operation: Operation, headers: dict[bytes, bytes]) -> str | None:
-    """Of the header that other services have for it, too; who relies on it where it does nothing is told."""
+    """The key of the header Idempotency-Key; it is refused where it would do nothing."""
     found = headers.get(b"idempotency-key")
     if found is None:
         return None
@@ -315,7 +315,7 @@ class Erasing:
         return told["decisions"]
 
     async def _asked(self, other: Elsewhere, body: Erase) -> Mapping[str, Mapping[str, int]]:
-        """Of the process that serves the problem."""
+        """Ask the process that serves the problem."""
         asked = asked_by(self._scope, self._headers, body.model_dump_json().encode())
         answer = await self._service.passed_on(other, str(body.problem), asked)
         assert isinstance(answer.body, bytes)

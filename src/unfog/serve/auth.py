@@ -229,7 +229,7 @@ class Buckets:
     """
 
     def __init__(self, rate: float, most: int = MOST, clock: Callable[[], float] = monotonic) -> None:
-        """So many requests a second, of which a second's worth may come at once."""
+        """`rate` requests a second, of which a second's worth may come at once."""
         self._rate, self._full, self._most, self._clock = rate, max(rate, 1.0), most, clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, and when
 

@@ -79,7 +79,7 @@ def busy(detail: str, seconds: int = SOON) -> Refused:
 
 
 def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal | None:
-    """Of an error, what to say; None where it is a mistake of ours. Callers are told without `folders`."""
+    """What to answer to an error; None for an internal error. `folders` are left out of the message."""
     if isinstance(error, Refused):
         return Refusal(error.status, _said(error.status, error.detail), error.headers)
     if isinstance(error, Malformed):

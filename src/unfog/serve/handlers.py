@@ -239,7 +239,7 @@ def backup(call: Call) -> dict[str, Any]:
 
 
 def _now() -> str:
-    """So fine that two copies of one second have names of their own; they sort by time."""
+    """The time in microseconds: two copies of one second get different names, which sort by time."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
 
 

@@ -1,4 +1,4 @@
-"""The description of the service, OpenAPI 3.1, made of the rows of operations.py."""
+"""The OpenAPI 3.1 document of the service, made from the rows of serve/operations.py."""
 
 from functools import cache
 from http import HTTPStatus

@@ -68,7 +68,7 @@ class Shelf(Protocol):
         """The store in which a new problem of this name is to be made."""
 
     def stores(self) -> Sequence[Store]:
-        """Those that are open here."""
+        """The stores that are open here."""
 
     def close(self) -> None:
         """Write what is left, and give all of it back."""
@@ -191,7 +191,7 @@ class Readers:
 
 
 class Service:
-    """All of it; used by the event loop alone, which starts and stops it."""
+    """The whole service; used by the event loop alone, which starts and stops it."""
 
     def __init__(self, shelf: Shelf, settings: Settings, doors: Doors) -> None:
         """Nothing is read yet."""

@@ -64,7 +64,7 @@ class Batch(NamedTuple):
 
 
 class Writer:
-    """Of one store. Used by the event loop alone."""
+    """The writer of one store. Used by the event loop alone."""
 
     def __init__(self, store: Store, size: int, committed: Callable[[float], None], *, local: bool) -> None:
         """With a queue of this size; `committed` is told how long each commit took.

@@ -222,7 +222,7 @@ class Shared:
         return self.owners.names()
 
     def stores(self) -> list[Store]:
-        """Those that this process serves."""
+        """The stores of the problems that this process serves."""
         return [store for name, store in list(self._stores.items()) if self.owners.holds(name)]
 
     def announce(self, url: str) -> None:
@@ -254,7 +254,7 @@ class Shared:
 
     @property
     def trouble(self) -> str:
-        """That the database does not answer, if so."""
+        """Says that the database does not answer, if so; else empty."""
         silent = passing() - self._heard
         return "" if silent < SILENT else f"the database has not answered for {silent:.0f} seconds"
 
