@@ -50,7 +50,7 @@ from unfog.live.state import State
 from unfog.validation import InputError, count, shown
 
 SNAPSHOT_EVERY = 10_000  # events
-KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")
+KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")  # of an erased unit
 TEXT = json.JSONEncoder(allow_nan=False).encode  # made once: to make one takes as long as to use it
 Labels: TypeAlias = tuple[str, str, str]  # problem, kind and outcome
 
