@@ -78,7 +78,7 @@ class File:
 
     def write(
         self, tails: Mapping[str, Tail], rows: Sequence[Row], change: Change | None = None
-    ) -> dict[str, Tail]:
+    ) -> Mapping[str, Tail]:
         """Rows and a change in one transaction; the problems as they are then."""
         self._check_place()
         connection = self.alone
