@@ -20,16 +20,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from unfog.lab import share_figure, track_figure
+from benchmarks.airquality_figures import (
+    Estimate,
+    Panel,
+    Stretch,
+    Track,
+    share_figure,
+    stretch_figure,
+    track,
+)
 from unfog.lab.datasets.airquality import AirQuality
 from unfog.lab.figures import save
-from unfog.lab.share_figure import Estimate, Panel
-from unfog.lab.track import Track, track
-from unfog.lab.track_figure import Stretch
 from unfog.maths.arrays import Array, Ints
 from unfog.simulation import simulate
 
@@ -143,7 +149,7 @@ def shares(rows: Sequence[dict[str, Any]], note: str) -> Any:
         )
         for field, title in TITLES.items()
     ]
-    return share_figure.figure(SHARES, panels, "Air Quality: what reference readings are worth", note)
+    return share_figure(SHARES, panels, "Air Quality: what reference readings are worth", note)
 
 
 def fullest(seen: Track) -> tuple[int, Ints]:
@@ -174,7 +180,7 @@ def month(seed: int) -> Any:
     problem = AirQuality(revealed=0.02)
     found = stretch(problem, track(problem, "temporal", rounds=ROUNDS, trials=20, seed=seed))
     title = "A month at Air Quality, with a reference reading in one hour of fifty"
-    return track_figure.figure(found, title, unit=CALLED, time="day", gap=GAP, logs=True)
+    return stretch_figure(found, title, unit=CALLED, time="day", gap=GAP, logs=True)
 
 
 def measured(calibration: int, trials: int, seed: int) -> dict[str, Any]:

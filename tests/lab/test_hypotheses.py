@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from docs.images import trouble
 
 import unfog
 from tests.lab.charts import inside
 from unfog.agents.catalogue import Catalogue
 from unfog.agents.denoise import Adaptive
-from unfog.lab import trouble_figure
 from unfog.maths.random import RoundDraws
 from unfog.simulation.job import truth_draws
 from unfog.simulation.player import Player
@@ -46,7 +46,7 @@ def test_the_trouble_is_found() -> None:
 
 def test_the_picture_shows_what_was_found() -> None:
     found = unfog.trouble(unfog.GaussianProblem(**ODD), rounds=30, trials=4)
-    chart = trouble_figure.figure(found, "a trouble")
+    chart = trouble.figure(found, "a trouble")
     noise, bias, tails = chart.axes
     labels = [text.get_text() for text in noise.get_legend().get_texts()]  # type: ignore[union-attr]
     assert labels == ["11", "5", "2.2", "1", "0.45", "0.2", "0.089"]

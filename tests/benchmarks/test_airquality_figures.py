@@ -4,14 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.airquality_figures import Estimate, Panel, Stretch, share_figure, stretch_figure, track
 
 import unfog
 from tests.lab.charts import inside
-from unfog.lab import share_figure, track_figure
 from unfog.lab.labels import LOOKS
-from unfog.lab.share_figure import Estimate, Panel
-from unfog.lab.track import track
-from unfog.lab.track_figure import Stretch
 from unfog.validation import InputError
 
 FIELDS: dict[str, Any] = {"dim": 2, "actions": 4}
@@ -51,7 +48,7 @@ def test_the_picture_of_a_stretch_is_broken_at_gaps() -> None:
     at = np.array([0.0, 1.0, 2.0, 7.0, 8.0])
     shown = np.array([False, True, False, False, True])
     seen = Stretch(at, at + 3, at + 1, at + 2, at + 1.5, at + 2.5, shown)
-    chart = track_figure.figure(seen, "a stretch", unit="ppm", time="hour", gap=2.0, logs=True)
+    chart = stretch_figure(seen, "a stretch", unit="ppm", time="hour", gap=2.0, logs=True)
     above, below = chart.axes
     true, noisy = (np.asarray(line.get_ydata(), float) for line in above.get_lines())
     np.testing.assert_array_equal(np.isnan(true), [False] * 3 + [True] + [False] * 2)
@@ -66,7 +63,7 @@ def test_the_picture_of_a_stretch_is_broken_at_gaps() -> None:
 def test_the_picture_of_shares_has_a_place_for_none() -> None:
     curve = [Estimate(3.0, 0.2), Estimate(2.0, 0.1), Estimate(1.0, 0.1)]
     panel = Panel("regret", curve, {"naive": Estimate(4.0, 0.3)})
-    chart = share_figure.figure([0.0, 0.1, 1.0], [panel, panel._replace(name="error")], note="a note")
+    chart = share_figure([0.0, 0.1, 1.0], [panel, panel._replace(name="error")], note="a note")
     first, second = chart.axes
     assert [label.get_text() for label in first.get_xticklabels()] == ["none", "1 in 10", "all"]
     assert first.get_xticks().tolist() == [0.05, 0.1, 1.0]
