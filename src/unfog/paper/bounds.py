@@ -1,4 +1,4 @@
-"""The bounds on regret beside the regret itself, of the same spec, and how fast both grow.
+"""The bounds on regret beside the regret itself, of the same spec, how fast both grow, and the mismatch.
 
 Every agent that has a bound is looked at in up to three ways:
 
@@ -9,14 +9,12 @@ Every agent that has a bound is looked at in up to three ways:
 
 Growth is the exponent b of y = a x^b: of regret with its jackknife error, of the bounds without one.
 
-Which bound an agent has, a problem as the bounds see it, and the mismatch of Lemma 1, measured.
-
-The paper's D_t, measured: Algorithm 1 is played, and its posterior held against the true one.
-
-Trials are those of a run with the same seed: the same truth, contexts, rewards and choices. At some rounds t,
-spaced evenly in ln t, theory/mismatch.py estimates KL(P_t || Pbar_t) of every trial; D_t is the mean over the
-trials. Between these rounds a trial's divergence is taken to be linear in ln t, starting from D_1 = 0, which
-is exact: before the first reward both posteriors are the prior. So sums over t are sums over every round.
+The mismatch is the D_t of the paper's Lemma 1, measured: Algorithm 1 is played, and its posterior held
+against the true one. Trials are those of a run with the same seed: the same truth, contexts, rewards and
+choices. At some rounds t, spaced evenly in ln t, theory/mismatch.py estimates KL(P_t || Pbar_t) of every
+trial; D_t is the mean over the trials. Between these rounds a trial's divergence is taken to be linear in ln
+t, starting from D_1 = 0, which is exact: before the first reward both posteriors are the prior. So sums over
+t are sums over every round.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +25,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.choose import Thompson
@@ -37,6 +34,7 @@ from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap, Linear
 from unfog.lab import sweep as sweeps
 from unfog.lab.prepare import Plan, prepare
+from unfog.lab.report import quantile
 from unfog.lab.run import Progress, play, quiet
 from unfog.lab.spec import Spec, with_run
 from unfog.maths.arrays import Array, Ints
@@ -56,6 +54,13 @@ from unfog.worlds.problem import Problem, Truth
 
 TRIALS, CELLS, CONTEXTS = 1000, 1 << 22, 32  # how much a problem's features are averaged over
 AT_RANDOM = "at random"
+
+POINTS, FIRST = 16, 10  # how many rounds a curve has, and the first of them
+DECADE = 10  # growth over rounds is fitted from T/10 on: early rounds have a growth of their own
+LAST = {"points": 1, "decompose": False}  # all that the other runs keep is the last regret
+SHARES = (16, 8, 4, 2, 1)  # the horizons of `tied` are T over these
+
+MISMATCH_CELLS = 1 << 24  # numbers that the trials played side by side may keep
 
 
 class Bounded(NamedTuple):
@@ -77,86 +82,6 @@ BOUNDED = {
     for name, row in AGENTS.items()
     if isinstance(row.denoiser, PlugIn | Exact) and (row.learner, row.chooser) == (Conjugate(), Thompson())
 }
-
-
-def bounded(spec: Spec) -> list[str]:
-    """The agents of a spec that have a bound."""
-    chosen = [name for name in spec.run.agents if name in BOUNDED]
-    if not chosen:
-        raise InputError("run.agents", ", ".join(spec.run.agents), f"one or more of {', '.join(BOUNDED)}")
-    return chosen
-
-
-def case_of(problem: Problem, trials: int, seed: int) -> Case:
-    """The problem as the bounds see it, its features averaged over the trials of a run."""
-    known = problem.knowledge()
-    if problem.rewards.kind != "gaussian" or known.reward_var is None:
-        raise InputError("problem", f"{problem.rewards.kind} rewards", "rewards with Gaussian noise")
-    if known.prior_cov.ndim != 2:
-        raise InputError("problem", "a prior made of blocks, one an arm", "theta ~ N(0, lambda I)")
-    if not problem.has_bias:
-        raise InputError("problem", "a world without a true bias", "one with a bias: kind = 'gaussian'")
-    cells = problem.arms() * known.prior_mean.size * known.context_mean.size
-    some = range(max(1, min(trials, TRIALS, CELLS // cells)))
-    truth = problem.truth(truth_draws(seed, some, problem.truth_draws()))
-    if isinstance(truth.features, Linear):
-        return linear_case(known, np.asarray(truth.features.matrices))
-    return Case(known, problem.arms(), _feature_norm(problem, truth, some, seed))
-
-
-def _feature_norm(problem: Problem, truth: Truth, trials: range, seed: int) -> float:
-    """The root of the mean of max_a |phi(a, c)|^2, over these trials and some rounds of each."""
-    normals = RoundDraws(seed, trials, "rounds", problem.round_normals()).next(CONTEXTS)
-    largest = []
-    for t in range(CONTEXTS):
-        design = truth.features.at(problem.emit(truth, normals[:, t], np.asarray(t)).context)
-        rows = (design.row(np.full(len(trials), arm)) for arm in range(problem.arms()))
-        largest.append(np.max([np.vecdot(row, row) for row in rows], 0))
-    return float(np.sqrt(np.mean(largest)))
-
-
-def side_by_side(found: Sequence[Bound]) -> Bound:
-    """Bounds of several problems, each at one horizon, as one bound with an axis for the problems."""
-    broken: dict[str, Condition] = {}
-    for place, bound in enumerate(found):
-        for condition in bound.broken:
-            held = broken.get(condition.asks, condition._replace(holds=np.ones(len(found), bool)))
-            holds = held.holds & ((np.arange(len(found)) != place) | condition.holds)
-            broken[condition.asks] = held._replace(holds=holds)
-    first = found[0]
-    parts = {name: np.stack([bound.parts[name] for bound in found]) for name in first.parts}
-    horizon = np.stack([bound.horizon for bound in found])
-    escape = max(bound.escape for bound in found)
-    return Bound(first.name, first.version, horizon, parts, tuple(broken.values()), escape)
-
-
-class Measured(NamedTuple):
-    """The sum of D_t as it was measured, the bounds on it, and Lemma 1 with it in their place."""
-
-    found: "Mismatch"
-    limits: dict[str, Array]  # at the same rounds, by version
-    lemma: Bound
-    trials: int
-
-
-def measured(spec: Spec, problem: Problem, trials: int, progress: Progress = quiet) -> Measured:
-    """The mismatch of Algorithm 1 in some trials of a spec, whose problem this is."""
-    if "alg1" not in spec.run.agents:
-        raise InputError("mismatch", f"of {', '.join(spec.run.agents)}", "a spec with alg1")
-    r = spec.run
-    case = case_of(problem, r.trials, r.seed)
-    found = measure(
-        problem, rounds=r.rounds, trials=count("mismatch", trials, 2), seed=r.seed, progress=progress
-    )
-    limits = {version: mismatch_sum(case, found.rounds, version) for version in VERSIONS}
-    lemma = lemma_1(case, found.rounds, mismatch=np.maximum(found.total, 0), strict=False)
-    return Measured(found, limits, lemma, trials)
-
-
-POINTS, FIRST = 16, 10  # how many rounds a curve has, and the first of them
-DECADE = 10  # growth over rounds is fitted from T/10 on: early rounds have a growth of their own
-LAST = {"points": 1, "decompose": False}  # all that the other runs keep is the last regret
-SHARES = (16, 8, 4, 2, 1)  # the horizons of `tied` are T over these
 
 
 class Growth(NamedTuple):
@@ -218,13 +143,28 @@ class Plays(NamedTuple):
     swept: list[Play]
 
 
-def quantile(trials: int) -> float:
-    """How many standard errors make half a 95 % interval: Student's t, since trials may be few."""
-    return float(stdtrit(trials - 1, 0.975))
+class Mismatch(NamedTuple):
+    """D_t and its sum, at some rounds."""
+
+    rounds: Ints  # (points,)  t
+    mean: Array  # (points,)  D_t
+    se: Array  # (points,)  its standard error over trials
+    ess: Array  # (points,)  the effective sample size of the worst trial
+    total: Array  # (points,)  D_1 + ... + D_t
+    total_se: Array  # (points,)  its standard error over trials, but for the interpolation
+
+
+class Measured(NamedTuple):
+    """The sum of D_t as it was measured, the bounds on it, and Lemma 1 with it in their place."""
+
+    found: Mismatch
+    limits: dict[str, Array]  # at the same rounds, by version
+    lemma: Bound
+    trials: int
 
 
 def study(spec: Spec, workers: int = 1, progress: Progress = quiet) -> Study:
-    """Run everything there is to look at."""
+    """Run a spec in all ways that there are to look at it."""
     return play_study(planned(spec, workers), progress)
 
 
@@ -239,6 +179,14 @@ def planned(spec: Spec, workers: int = 1) -> Plays:
     return Plays(spec, whole, _tied(spec, workers), _swept(spec, workers))
 
 
+def bounded(spec: Spec) -> list[str]:
+    """The agents of a spec that have a bound."""
+    chosen = [name for name in spec.run.agents if name in BOUNDED]
+    if not chosen:
+        raise InputError("run.agents", ", ".join(spec.run.agents), f"one or more of {', '.join(BOUNDED)}")
+    return chosen
+
+
 def _play(
     spec: Spec, workers: int, x: float, run: dict[str, Any], problem: Mapping[str, Any] | None = None
 ) -> Play:
@@ -247,6 +195,34 @@ def _play(
     told = {"problem": fields, "run": spec.run.model_copy(update=run), "sweep": {}}
     plan = prepare(spec.model_copy(update=told), workers=workers)
     return Play(x, plan, case_of(plan.problems[0], spec.run.trials, spec.run.seed))
+
+
+def case_of(problem: Problem, trials: int, seed: int) -> Case:
+    """The problem as the bounds see it, its features averaged over the trials of a run."""
+    known = problem.knowledge()
+    if problem.rewards.kind != "gaussian" or known.reward_var is None:
+        raise InputError("problem", f"{problem.rewards.kind} rewards", "rewards with Gaussian noise")
+    if known.prior_cov.ndim != 2:
+        raise InputError("problem", "a prior made of blocks, one an arm", "theta ~ N(0, lambda I)")
+    if not problem.has_bias:
+        raise InputError("problem", "a world without a true bias", "one with a bias: kind = 'gaussian'")
+    cells = problem.arms() * known.prior_mean.size * known.context_mean.size
+    some = range(max(1, min(trials, TRIALS, CELLS // cells)))
+    truth = problem.truth(truth_draws(seed, some, problem.truth_draws()))
+    if isinstance(truth.features, Linear):
+        return linear_case(known, np.asarray(truth.features.matrices))
+    return Case(known, problem.arms(), _feature_norm(problem, truth, some, seed))
+
+
+def _feature_norm(problem: Problem, truth: Truth, trials: range, seed: int) -> float:
+    """The root of the mean of max_a |phi(a, c)|^2, over these trials and some rounds of each."""
+    normals = RoundDraws(seed, trials, "rounds", problem.round_normals()).next(CONTEXTS)
+    largest = []
+    for t in range(CONTEXTS):
+        design = truth.features.at(problem.emit(truth, normals[:, t], np.asarray(t)).context)
+        rows = (design.row(np.full(len(trials), arm)) for arm in range(problem.arms()))
+        largest.append(np.max([np.vecdot(row, row) for row in rows], 0))
+    return float(np.sqrt(np.mean(largest)))
 
 
 def _tied(spec: Spec, workers: int) -> list[Play]:
@@ -328,6 +304,21 @@ def _over_runs(axis: str, ends: Sequence[tuple[Play, xr.Dataset]]) -> Panel:
     return Panel(axis, found)
 
 
+def side_by_side(found: Sequence[Bound]) -> Bound:
+    """Bounds of several problems, each at one horizon, as one bound with an axis for the problems."""
+    broken: dict[str, Condition] = {}
+    for place, bound in enumerate(found):
+        for condition in bound.broken:
+            held = broken.get(condition.asks, condition._replace(holds=np.ones(len(found), bool)))
+            holds = held.holds & ((np.arange(len(found)) != place) | condition.holds)
+            broken[condition.asks] = held._replace(holds=holds)
+    first = found[0]
+    parts = {name: np.stack([bound.parts[name] for bound in found]) for name in first.parts}
+    horizon = np.stack([bound.horizon for bound in found])
+    escape = max(bound.escape for bound in found)
+    return Bound(first.name, first.version, horizon, parts, tuple(broken.values()), escape)
+
+
 def _growth(
     agent: str, points: Array, losses: dict[str, Array], bounds: dict[str, Bound], fitted: NDArray[np.bool_]
 ) -> Growth:
@@ -341,18 +332,18 @@ def _growth(
     return Growth(agent, points, losses, bounds, fitted, found, slopes)
 
 
-MISMATCH_CELLS = 1 << 24  # numbers that the trials played side by side may keep
-
-
-class Mismatch(NamedTuple):
-    """D_t and its sum, at some rounds."""
-
-    rounds: Ints  # (points,)  t
-    mean: Array  # (points,)  D_t
-    se: Array  # (points,)  its standard error over trials
-    ess: Array  # (points,)  the effective sample size of the worst trial
-    total: Array  # (points,)  D_1 + ... + D_t
-    total_se: Array  # (points,)  its standard error over trials, but for the interpolation
+def measured(spec: Spec, problem: Problem, trials: int, progress: Progress = quiet) -> Measured:
+    """The mismatch of Algorithm 1 in some trials of a spec, whose problem this is."""
+    if "alg1" not in spec.run.agents:
+        raise InputError("mismatch", f"of {', '.join(spec.run.agents)}", "a spec with alg1")
+    r = spec.run
+    case = case_of(problem, r.trials, r.seed)
+    found = measure(
+        problem, rounds=r.rounds, trials=count("mismatch", trials, 2), seed=r.seed, progress=progress
+    )
+    limits = {version: mismatch_sum(case, found.rounds, version) for version in VERSIONS}
+    lemma = lemma_1(case, found.rounds, mismatch=np.maximum(found.total, 0), strict=False)
+    return Measured(found, limits, lemma, trials)
 
 
 def measure(
@@ -384,14 +375,6 @@ def measure(
     return summary(grid, values, ess)
 
 
-def _curve(
-    known: Knowledge, grid: Ints, particles: int, seen: Rounds, source: np.random.Generator
-) -> list[Divergence]:
-    """The divergence of one trial at the rounds of the grid."""
-    shape = particles, len(known.prior_mean)
-    return [mismatch.divergence(known, until(seen, t), source.standard_normal(shape)) for t in grid]
-
-
 def _checked(problem: Problem, rounds: int, trials: int, seed: int, points: int, particles: int) -> int:
     """How many features there are, all being in order."""
     known = problem.knowledge()
@@ -415,6 +398,11 @@ def matrices_of(features: FeatureMap) -> Array:
     return np.asarray(features.matrices)
 
 
+def grid_of(rounds: int, points: int) -> Ints:
+    """The rounds to look at: about evenly spaced in ln t, without the first unless it is all."""
+    return np.unique(np.rint(np.geomspace(rounds, min(2, rounds), points)).astype(np.intp))
+
+
 def play_alg1(problem: Problem, rounds: int, trials: range, seed: int) -> Rounds:
     """What Algorithm 1 has seen at its decision in the last round, all trials side by side."""
     matrices = matrices_of(problem.truth(truth_draws(seed, trials, problem.truth_draws())).features)
@@ -428,14 +416,17 @@ def play_alg1(problem: Problem, rounds: int, trials: range, seed: int) -> Rounds
     return Rounds(noisy, *(part[:, :-1] for part in paid))
 
 
+def _curve(
+    known: Knowledge, grid: Ints, particles: int, seen: Rounds, source: np.random.Generator
+) -> list[Divergence]:
+    """The divergence of one trial at the rounds of the grid."""
+    shape = particles, len(known.prior_mean)
+    return [mismatch.divergence(known, until(seen, t), source.standard_normal(shape)) for t in grid]
+
+
 def until(seen: Rounds, t: int) -> Rounds:
     """What one trial had seen at its decision in round t."""
     return Rounds(seen.noisy[:t], *(part[: t - 1] for part in seen[1:]))
-
-
-def grid_of(rounds: int, points: int) -> Ints:
-    """The rounds to look at: about evenly spaced in ln t, without the first unless it is all."""
-    return np.unique(np.rint(np.geomspace(rounds, min(2, rounds), points)).astype(np.intp))
 
 
 def summary(grid: Ints, values: Array, ess: Array) -> Mismatch:

@@ -1,6 +1,6 @@
-"""What a study of the bounds says in numbers, for programs and for people.
+"""A study of the bounds in numbers, for programs and for people, and as a figure.
 
-The picture of a study: regret and its bounds on log-log axes, a panel for each way to look at them.
+The figure has a panel for each way to look at regret and its bounds (paper/bounds.py), on log-log axes.
 """
 
 import textwrap
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unfog.lab.labels import SO_FAR, called, looks
+from unfog.lab.report import quantile
 from unfog.lab.tables import align, files
 from unfog.maths.arrays import Array
-from unfog.paper.bounds import AT_RANDOM, BOUNDED, Growth, Measured, Panel, Study, quantile
+from unfog.paper.bounds import AT_RANDOM, BOUNDED, Growth, Measured, Panel, Study
 from unfog.plotting import COLUMN, DASHES, DPI, PAGE, STYLE
 from unfog.theory.bounds import LIMIT, Bound
 from unfog.theory.information import VERSIONS
@@ -24,6 +25,25 @@ PANELS = ("fixed", "tied", "swept")
 LEGEND = """\
 regret at the last round, means ± 95 % half-widths; CB: learning theta; EE1, EE2: misjudged features
 at random: what choosing at random cannot exceed; growth: the exponent of a power law, ± 95 % half-width"""
+
+THEORY = {
+    1: "Theorem 1 says O(d √T), for a prior that narrows like 1/T: λ/σ² ≤ d/T",
+    2: "Theorem 2 is said to be O(√(m T log T)), for λ/σ² ≤ 1; its estimation part grows like √T log T",
+}
+SYMBOLS = {"round": "t", "horizon": "T", "dim": "d", "actions": "K"}
+AXES = {
+    "round": "round t",
+    "horizon": "rounds played: horizon T",
+    "dim": "context dimension d",
+    "actions": "number of arms K",
+}
+TITLES = {
+    "round": "over rounds, one prior;\nfits: t ≥ T/10",
+    "horizon": "over horizons,\nprior variance ∝ 1/T",
+}
+_BOUND_COLOURS = {"corrected": {1: "#009E73", 2: "#CC79A7"}, "printed": {1: "#003D2C", 2: "#5A2443"}}
+_GREY = "0.45"
+_FAINT = 0.3  # a bound where its conditions do not hold
 
 
 def summary(found: Study, told: Measured | None, seconds: float) -> dict[str, Any]:
@@ -211,26 +231,6 @@ def _pm(mean: float, half: float | None, least: int = 1) -> str:
 
 def _short(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:z.3g}"
-
-
-THEORY = {
-    1: "Theorem 1 says O(d √T), for a prior that narrows like 1/T: λ/σ² ≤ d/T",
-    2: "Theorem 2 is said to be O(√(m T log T)), for λ/σ² ≤ 1; its estimation part grows like √T log T",
-}
-SYMBOLS = {"round": "t", "horizon": "T", "dim": "d", "actions": "K"}
-AXES = {
-    "round": "round t",
-    "horizon": "rounds played: horizon T",
-    "dim": "context dimension d",
-    "actions": "number of arms K",
-}
-TITLES = {
-    "round": "over rounds, one prior;\nfits: t ≥ T/10",
-    "horizon": "over horizons,\nprior variance ∝ 1/T",
-}
-_BOUND_COLOURS = {"corrected": {1: "#009E73", 2: "#CC79A7"}, "printed": {1: "#003D2C", 2: "#5A2443"}}
-_GREY = "0.45"
-_FAINT = 0.3  # a bound where its conditions do not hold
 
 
 def figure(found: Study) -> "Figure":

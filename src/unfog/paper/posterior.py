@@ -1,4 +1,4 @@
-"""Each learner's posterior held against NUTS, on the same rounds.
+"""Each learner's posterior held against NUTS (paper/nuts.py), on the same rounds.
 
 One trial is played first, by an agent's denoiser and chooser with the learner `adf`, which is quick; what
 that learner is shown is the data. Every learner then meets the data as it would in the bandit: round by
@@ -6,7 +6,7 @@ round, with its chain's steps before each decision. Replicas see the same rounds
 that their thetas before the decision after the last round are independent draws from what the agent would
 draw from. Some of a sampler's replicas then walk on without new rounds: a long run of the chain itself.
 
-The picture of a check: the posterior's two widest directions, and every learner's mean and spread.
+The figure shows the posterior's two widest directions, and every learner's mean and spread.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +45,14 @@ NUTS_CHAINS = 16
 PIECE = 125  # replicas side by side: enough for NumPy's work to outweigh Python's, few enough for the cache
 LONG_ROUNDS, LONG_KEPT = 80, 5  # the long run's length, and how many thetas of a round's steps are kept
 
+CLOUD = 2000  # draws of NUTS shown
+LEVEL = 0.9  # of the ellipses
+REACH = 3.3  # posterior standard deviations that the panel of ellipses shows
+FLOOR, CEILING = 1e-3, 1e3  # ratios of spread beyond are shown there
+_GREY = "0.45"  # NUTS
+_KNOWN = ("lmc", "lmc:temperature=1", "pg", "laplace", "adf", "sites")
+_SHADES = [colour for colour in COLOURS if colour != "#7F7F7F"]
+
 
 class Data(NamedTuple):
     """What a learner is shown, and what it knows before."""
@@ -65,6 +73,14 @@ class Check(NamedTuple):
     chains: int
     references: "list[Reference]"
     comparisons: "list[Comparison]"
+
+
+class _End(NamedTuple):
+    """Where some replicas have come to."""
+
+    parameters: Parameters
+    state: State
+    draws: StepDraws
 
 
 def problem_of(experiment: str | Path) -> tuple[str, Problem]:
@@ -143,12 +159,6 @@ def _checked(
     return chosen
 
 
-def _finite(name: str, draws: Array, long: Array | None) -> tuple[Array, Array | None]:
-    if not np.isfinite(draws).all() or not (long is None or np.isfinite(long).all()):
-        raise InputError("learners", f"{name!r} runs off to infinity", "steps that are short enough")
-    return draws, long
-
-
 def learner_named(agent: str, name: str) -> Learner:
     """A learner by its name and settings, written as in the names of agents: lmc:temperature=1."""
     known = [one for one, learner in LEARNERS.items() if learner.rewards == "bernoulli"]
@@ -196,14 +206,6 @@ def walks(
     return np.concat([end.state.theta for end in ends]), _walk_on(learner, ends[0], len(data.rewards))
 
 
-class _End(NamedTuple):
-    """Where some replicas have come to."""
-
-    parameters: Parameters
-    state: State
-    draws: StepDraws
-
-
 def _walk(learner: Learner, data: Data, seed: int, replicas: range) -> _End:
     """Through all rounds, up to the decision after the last."""
     draws = StepDraws(seed, replicas, learner if isinstance(learner, Chain) else None, data.known)
@@ -233,13 +235,10 @@ def _walk_on(learner: Learner, end: _End, seen: int) -> Array:
     return np.stack(kept, 1)
 
 
-CLOUD = 2000  # draws of NUTS shown
-LEVEL = 0.9  # of the ellipses
-REACH = 3.3  # posterior standard deviations that the panel of ellipses shows
-FLOOR, CEILING = 1e-3, 1e3  # ratios of spread beyond are shown there
-_GREY = "0.45"  # NUTS
-_KNOWN = ("lmc", "lmc:temperature=1", "pg", "laplace", "adf", "sites")
-_SHADES = [colour for colour in COLOURS if colour != "#7F7F7F"]
+def _finite(name: str, draws: Array, long: Array | None) -> tuple[Array, Array | None]:
+    if not np.isfinite(draws).all() or not (long is None or np.isfinite(long).all()):
+        raise InputError("learners", f"{name!r} runs off to infinity", "steps that are short enough")
+    return draws, long
 
 
 def figure(found: Check, title: str) -> "Figure":
@@ -261,15 +260,6 @@ def figure(found: Check, title: str) -> "Figure":
         note = f"{data}; NUTS: {chains} × {draws:,} draws; learners: {found.chains:,} draws each, as used"
         chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
     return chart
-
-
-def _style(name: str) -> dict[str, Any]:
-    """Of a learner: the same in whichever company."""
-    if name in _KNOWN:
-        place = _KNOWN.index(name)
-        return {"color": _SHADES[place], "linestyle": DASHES[place]}
-    look = looks([name])[name]
-    return {"color": look.colour, "linestyle": look.dash}
 
 
 def _ellipses(axes: "Axes", reference: "Reference", learners: "list[Comparison]") -> None:
@@ -351,3 +341,12 @@ def _strip(axes: "Axes", rows: Mapping[str, Array]) -> None:
         lanes = index + np.linspace(-0.25, 0.25, len(values))
         axes.scatter(values, lanes, s=11, color=_style(name)["color"], alpha=0.7, linewidths=0)
     axes.set_ylim(len(rows) - 0.45, -0.55)
+
+
+def _style(name: str) -> dict[str, Any]:
+    """Of a learner: the same in whichever company."""
+    if name in _KNOWN:
+        place = _KNOWN.index(name)
+        return {"color": _SHADES[place], "linestyle": DASHES[place]}
+    look = looks([name])[name]
+    return {"color": look.colour, "linestyle": look.dash}

@@ -1,8 +1,9 @@
-"""Patients on warfarin: what was recorded of each, and the weekly dose that turned out to be right.
+"""Warfarin: patients and their right doses, errors of what is written down, and what agents are told.
 
-Data: the International Warfarin Pharmacogenetics Consortium (IWPC), *Estimation of the Warfarin Dose with
-Clinical and Pharmacogenetic Data*. Patients without a stable dose are left out: nobody knows what would have
-been right for them. A context has eleven numbers. Not a number stands where the record says nothing.
+Patients: the International Warfarin Pharmacogenetics Consortium (IWPC), *Estimation of the Warfarin Dose with
+Clinical and Pharmacogenetic Data*. The right dose is the weekly one that turned out to be stable. Patients
+without one are left out: nobody knows what would have been right for them. A context has eleven numbers. Not
+a number stands where the record says nothing.
 
     age                  in decades, as recorded: 60 to 69 is 6
     height, weight       in cm and kg
@@ -16,9 +17,8 @@ A missing VKORC1 genotype is read off a neighbour on the same gene where the pap
 record and no denoising: the neighbours are inherited together. Without `neighbours` -1639 is read alone, and
 more than a quarter of the patients lack it.
 
-Errors added to the record, and values taken from it: what a busier clinic would have written down.
-
-The record stays the truth where it says something, so noisy = record + error:
+Errors: what a busier clinic would have written down. The record stays the truth where it says something, so
+noisy = record + error:
 
     height, weight       as patients say them: too tall by 1 cm, too light by 1 kg on average, with a standard
                          deviation of 3 cm and 4 kg around that, all times `reported`
@@ -28,12 +28,11 @@ The record stays the truth where it says something, so noisy = record + error:
 People say they are taller than they are: by 0.9 cm (men) and 2.2 cm (women) in M. R. G. Peixoto, M. H. D.
 Benicio and P. C. B. V. Jardim, *Validity of self-reported weight and height: the Goiania study, Brazil*. The
 spreads are ours. The record's own second genotyping differs from the first in 9 of 313 patients for VKORC1
-and in 17 of 473 for CYP2C9 (`record.repeated`): `miscalled` = 0.03 is what a test of that quality does.
+and in 17 of 473 for CYP2C9 (`repeated`): `miscalled` = 0.03 is what a test of that quality does.
 
-Doses as arms, and what each would have been worth to a patient whose right dose is known.
-
-Three arms: less than 21, 21 to 49, and more than 49 mg a week, as in the bandit that H. Bastani and M. Bayati
-made of this record (docs/notebook/warfarin.md). Two rewards, each a stated function of the stable dose s:
+Doses are three arms: less than 21, 21 to 49, and more than 49 mg a week, as in the bandit that H. Bastani and
+M. Bayati made of this record (docs/notebook/warfarin.md). There are two rewards, each a stated function of
+the stable dose s:
 
     bucket   0 if the arm is the one that s falls into, -1 if not: as they have it
     graded   -|ln(dose of the arm / s)|, with 2, 5 and 8 mg a day for the three arms: 14, 35 and 56 a week
@@ -42,12 +41,11 @@ A patient is paid for every arm, so that any policy can be judged; a bandit is s
 mistake is severe if a patient who needs less than 21 mg is given more than 49, or the other way round: the
 first may bleed, the second may clot.
 
-What agents are told of contexts and errors: from patients set apart, none of whose doses anybody sees.
-
+What agents are told of contexts and errors comes from patients set apart, none of whose doses anybody sees.
 True contexts are counted in standard deviations from their mean. Of each coordinate the pairs at hand, record
-and noisy, then give a line noisy = gain c + offset + e and the variance of e; it is turned around,
-(noisy - offset) / gain. That is `unfog.channel.calibration.affine`, coordinate by coordinate, each from the
-patients who have it: among those who lack nothing a rare indicator may be constant, and would be refused.
+and noisy, then give a line noisy = gain c + offset + e and the variance of e; it is turned around, (noisy -
+offset) / gain. That is `unfog.channel.calibration.affine`, coordinate by coordinate, each from the patients
+who have it: among those who lack nothing a rare indicator may be constant, and would be refused.
 
 The law of contexts is a Gaussian, whose moments are found from rows with gaps by EM: each step fills what is
 missing of row i with its mean given the rest, and adds what is left of its covariance,
@@ -103,6 +101,21 @@ CALLED = (
     ("cyp2c9", "{}", ("Cyp2C9 genotypes", "Combined QC CYP2C9")),
 )
 
+MEANS = {"height": 1.0, "weight": -1.0}
+SPREADS = {"height": 3.0, "weight": 4.0}
+GENOTYPES = ("vkorc1", "cyp2c9_2", "cyp2c9_3")
+TESTS = (("height",), ("weight",), ("vkorc1",), ("cyp2c9_2", "cyp2c9_3"))  # missing together
+MOST = 2  # alleles of a gene
+
+ARMS = ("low", "medium", "high")
+LOW, MEDIUM, HIGH = range(3)
+EDGES = (21.0, 49.0)  # mg a week; both are medium
+TYPICAL = (14.0, 35.0, 56.0)  # mg a week
+REWARDS = ("bucket", "graded")
+
+STEPS = 60  # of EM: the record's gaps need about 30
+LEAST = 1e-6  # variance of an error, or share of a variance that no other coordinate explains
+
 Row = Mapping[str, str]
 Marker = tuple[str, tuple[str, str, str], bool]
 
@@ -111,7 +124,7 @@ class Patients(NamedTuple):
     """n patients in the order of the file, which is that of the hospitals.
 
     >>> import numpy as np
-    >>> from unfog.lab import warfarin
+    >>> from unfog.paper import warfarin
     >>> rng = np.random.default_rng(0)
     >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
     >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
@@ -123,7 +136,7 @@ class Patients(NamedTuple):
     dose: Array  # (n,)  stable, in mg a week
 
     def rows(self, places: Ints | slice) -> "Patients":
-        """Some of them."""
+        """The patients at these places."""
         return Patients(self.contexts[places], self.dose[places])
 
 
@@ -139,29 +152,6 @@ def read(path: Path, *, neighbours: bool = True) -> Patients:
         raise InputError("data", f"{path.name} has no patient with a stable dose", "some")
     contexts = np.array([_context(row, NEIGHBOURS if neighbours else NEIGHBOURS[:1]) for row in with_dose])
     return Patients(contexts, np.array([_number(row, DOSE) for row in with_dose]))
-
-
-class Repeated(NamedTuple):
-    """Genotypes that were determined twice."""
-
-    twice: int
-    differ: int
-
-    @property
-    def rate(self) -> float:
-        """The share of pairs that differ: about the sum of both error rates."""
-        return self.differ / self.twice
-
-
-def repeated(path: Path | None = None) -> dict[str, Repeated]:
-    """How often a second genotyping, done to check the first, came to another result."""
-    rows = _table(locate("warfarin") if path is None else path)
-    found = {}
-    for name, column, names in CALLED:
-        pairs = [(row[column.format(names[0])], row[column.format(names[1])]) for row in rows]
-        known = [pair for pair in pairs if not UNKNOWN & {*pair}]
-        found[name] = Repeated(len(known), sum(first != second for first, second in known))
-    return found
 
 
 def _table(path: Path) -> list[dict[str, str]]:
@@ -218,11 +208,27 @@ def _vkorc1(row: Row, markers: Sequence[Marker]) -> float:
     return np.nan
 
 
-MEANS = {"height": 1.0, "weight": -1.0}
-SPREADS = {"height": 3.0, "weight": 4.0}
-GENOTYPES = ("vkorc1", "cyp2c9_2", "cyp2c9_3")
-TESTS = (("height",), ("weight",), ("vkorc1",), ("cyp2c9_2", "cyp2c9_3"))  # missing together
-MOST = 2.0  # alleles
+class Repeated(NamedTuple):
+    """Genotypes that were determined twice."""
+
+    twice: int
+    differ: int
+
+    @property
+    def rate(self) -> float:
+        """The share of pairs that differ: about the sum of both error rates."""
+        return self.differ / self.twice
+
+
+def repeated(path: Path | None = None) -> dict[str, Repeated]:
+    """How often a second genotyping, done to check the first, came to another result."""
+    rows = _table(locate("warfarin") if path is None else path)
+    found = {}
+    for name, column, names in CALLED:
+        pairs = [(row[column.format(names[0])], row[column.format(names[1])]) for row in rows]
+        known = [pair for pair in pairs if not UNKNOWN & {*pair}]
+        found[name] = Repeated(len(known), sum(first != second for first, second in known))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +236,7 @@ class Errors:
     """None, unless said: then the noisy contexts are the record with its own gaps.
 
     >>> import numpy as np
-    >>> from unfog.lab import warfarin
+    >>> from unfog.paper import warfarin
     >>> whole = np.ones((4, len(warfarin.COORDINATES)))
     >>> seen = warfarin.Errors(lost=0.5).noisy(whole, np.random.default_rng(0))
     >>> int(np.isnan(seen).sum()) > 0
@@ -269,13 +275,6 @@ def _called(alleles: Array, wrong: Bools, more: Bools) -> Array:
     return np.where(wrong, alleles + step, alleles)
 
 
-ARMS = ("low", "medium", "high")
-LOW, MEDIUM, HIGH = range(3)
-EDGES = (21.0, 49.0)  # mg a week; both are medium
-TYPICAL = (14.0, 35.0, 56.0)  # mg a week
-REWARDS = ("bucket", "graded")
-
-
 def bucket(dose: Array) -> Ints:
     """The arm that a weekly dose (...,) falls into."""
     found: Ints = (dose >= EDGES[0]).astype(np.intp) + (dose > EDGES[1])
@@ -300,10 +299,6 @@ def mistakes(dose: Array, arm: Ints) -> Mistakes:
     """What is wrong with giving these arms (...,) to patients of these stable doses (...,)."""
     apart = np.abs(bucket(dose) - arm)
     return Mistakes(apart > 0, apart > 1)
-
-
-STEPS = 60  # of EM: the record's gaps need about 30
-LEAST = 1e-6  # variance of an error, or share of a variance that no other coordinate explains
 
 
 class Lines(NamedTuple):
@@ -345,7 +340,7 @@ class Told(NamedTuple):
 
 
 def told(record: Array, noisy: Array) -> Told:
-    """From pairs (n, d) each, with gaps."""
+    """Find out what agents are told, from pairs (n, d) with gaps."""
     units, face_value = (Lines(np.nanmean(seen, 0), np.nanstd(seen, 0)) for seen in (record, noisy))
     standard = units.inside(record)
     pairs = [_line(*both) for both in zip(standard.T, noisy.T, strict=True)]

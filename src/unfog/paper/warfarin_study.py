@@ -1,26 +1,26 @@
-"""Ways to dose the same patients: agents that differ in what they make of noisy contexts, and fixed rules.
+"""Ways to dose the same patients, compared: agents that differ in what they make of noise, and fixed rules.
 
 Each order of the patients is one trial. Its first patients are set apart: pairs of noisy and recorded
-contexts, without doses, tell of the channel (told.py). All others come one by one; an agent gives a dose and
-is shown the reward of that dose alone. Agents see the same patients in the same order with the same errors,
-so that differences are paired, and have an intercept and slopes for each arm, the same learner and chooser.
+contexts, without doses, tell of the channel (paper/warfarin.py). All others come one by one; an agent gives a
+dose and is shown the reward of that dose alone. Agents see the same patients in the same order with the same
+errors, so that differences are paired, and have an intercept and slopes for each arm, the same learner and
+chooser.
 
     naive      takes a noisy value for the true one, and the average for a missing one
     denoised   `gaps` of the catalogue: knows what is missing, and how the rest hangs together with it
     complete   naive, for patients who lack nothing; the others get the medium dose and teach it nothing
     medium     35 mg a week for everybody
-    clinical, pharmacogenetic   the published algorithms (rules.py), fed with the noisy contexts
+    clinical, pharmacogenetic   the published algorithms, fed with the noisy contexts
     pharmacogenetic-denoised    the latter, fed with the means of the true contexts given the noisy ones
     line-naive, line-denoised, line-record   for every arm the line that fits the rewards of all patients
                best in hindsight, of contexts as `naive` or `denoised` has them, or of the record without
                errors: what is left to such agents when they have nothing more to learn
 
-The published ways to choose a dose, which learn nothing: one dose for all, and the IWPC's two algorithms.
-
-The square root of the weekly dose is a sum over what is known of a patient (IWPC, *Estimation of the Warfarin
-Dose with Clinical and Pharmacogenetic Data*, supplementary appendix): `CLINICAL` without genotypes and
-`PHARMACOGENETIC` with them. Both were fitted to four fifths of the patients recorded here. So they are no
-rivals but a mark to reach: what a line can do that was fitted to the right doses of thousands of patients.
+The published algorithms are the IWPC's. The square root of the weekly dose is a sum over what is known of a
+patient (IWPC, *Estimation of the Warfarin Dose with Clinical and Pharmacogenetic Data*, supplementary
+appendix): `CLINICAL` without genotypes and `PHARMACOGENETIC` with them. Both were fitted to four fifths of
+the patients recorded here. So they are no rivals but a mark to reach: what a line can do that was fitted to
+the right doses of thousands of patients.
 
 The algorithms have terms for an unknown genotype and an unknown race. Ages, heights and weights they must be
 told: where these are missing, the averages of the record stand in for them. An expected number of alleles
@@ -28,19 +28,13 @@ need not be whole. Between whole numbers the terms of a gene are interpolated, s
 dose is a mean over the genotypes that are possible. A patient has two alleles: pairs such as two *2 and one
 *3 are met in interpolating alone, and get the sum of their terms.
 
-What comes of each way to dose, over many random orders of the same patients.
-
 Intervals are over orders: they say how sure a difference is for these patients, whoever comes first and
 whatever the errors are. They do not say how much another hospital's patients would differ.
 
-A log of doses as a cautious clinic would have kept it: the clinical algorithm, and a draw now and then.
-
-With probability `floor` the arm is drawn evenly, else it is the one of the IWPC's clinical algorithm, fed
-with the noisy context: every arm has at least floor / K. With a floor of 1 the log is a randomised trial.
-As the right dose of every patient is known, so is the value of any policy on the same patients: what an
-estimate from such a log can be held against.
-
-Warfarin dosing as a bandit: real patients, their right doses known, contexts with gaps and errors.
+`log` has the doses that a cautious clinic would have logged. With probability `floor` the arm is drawn
+evenly, else it is the one of the clinical algorithm, fed with the noisy context: every arm has at least floor
+/ K. With a floor of 1 the log is a randomised trial. As the right dose of every patient is known, so is the
+value of any policy on the same patients: what an estimate from such a log can be held against.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -57,13 +51,18 @@ from unfog.features.per_arm import PerArm
 from unfog.features.registry import prior
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.maths.random import RoundDraws, generator
-from unfog.paper import warfarin
 from unfog.paper.warfarin import (
+    ARMS,
     COORDINATES,
+    MEDIUM,
+    MOST,
     Errors,
     Patients,
     Told,
+    bucket,
+    mistakes,
     patients,
+    rewards,
     stacked,
     told,
 )
@@ -71,7 +70,17 @@ from unfog.validation import InputError, one_of, positive
 
 FIXED = 35.0  # mg a week: what the paper compares with
 AVERAGE = {"age": 6.0, "height": 168.0, "weight": 78.0}
-MOST = 2  # alleles
+
+D, K = len(COORDINATES), len(ARMS)
+NAIVE = "naive-scaled-randucb"
+DENOISED = "gaps:limit=1000"  # an indicator of what is rare is many deviations away, and no outlier
+VARIANCE = {"bucket": 0.2, "graded": 0.1}  # of rewards, as agents are told: about what a line leaves
+INTERCEPT, SLOPE = 1.0, 0.01  # prior variances
+RIDGE = 1e-6
+# One who takes contexts at face value is told of no channel; something must stand there.
+NOTHING = np.zeros(D), np.eye(D), np.eye(D), np.eye(D)
+LAST = 1000  # patients, by whom an agent has learnt most of what it will
+NO_ERRORS = Errors()
 
 
 class Algorithm(NamedTuple):
@@ -145,14 +154,6 @@ def _shares(alleles: Array) -> Array:
     return np.maximum(0.0, 1 - np.abs(within[..., None] - np.arange(MOST + 1)))
 
 
-D, K = len(COORDINATES), len(warfarin.ARMS)
-NAIVE = "naive-scaled-randucb"
-DENOISED = "gaps:limit=1000"  # an indicator of what is rare is many deviations away, and no outlier
-VARIANCE = {"bucket": 0.2, "graded": 0.1}  # of rewards, as agents are told: about what a line leaves
-INTERCEPT, SLOPE = 1.0, 0.01  # prior variances
-RIDGE = 1e-6
-
-
 class Scene(NamedTuple):
     """Some orders of the patients side by side, those set apart taken away: B orders, n patients."""
 
@@ -179,7 +180,7 @@ def scene(patients: Patients, errors: Errors, *, orders: int, apart: int, reward
         channels.append(told(shuffled.contexts[:apart], noisy[:apart]))
         found.append((shuffled.contexts[apart:], noisy[apart:], shuffled.dose[apart:]))
     record, noisy, dose = (np.stack(part) for part in zip(*found, strict=True))
-    return Scene(record, noisy, dose, warfarin.rewards(dose, reward), stacked(channels), reward, seed)
+    return Scene(record, noisy, dose, rewards(dose, reward), stacked(channels), reward, seed)
 
 
 class Shown(NamedTuple):
@@ -210,10 +211,6 @@ def _dosed(scene: Scene, name: str, shown: Shown) -> Ints:
     return np.stack(arms, 1)
 
 
-# One who takes contexts at face value is told of no channel; something must stand there.
-NOTHING = np.zeros(D), np.eye(D), np.eye(D), np.eye(D)
-
-
 def _naive(scene: Scene) -> Ints:
     return _dosed(scene, NAIVE, Shown(scene.face_value(), scene.paid, NOTHING))
 
@@ -230,14 +227,14 @@ def _complete(scene: Scene) -> Ints:
     places = np.argsort(lacks, axis=1, kind="stable")[:, : (~lacks).sum(1).max()]
     rows = np.arange(len(places))[:, None]
     shown = Shown(scene.face_value()[rows, places], scene.paid[rows, places], NOTHING)
-    arms = np.full(lacks.shape, warfarin.MEDIUM)
+    arms = np.full(lacks.shape, MEDIUM)
     np.put_along_axis(arms, places, _dosed(scene, NAIVE, shown), 1)
-    return np.where(lacks, warfarin.MEDIUM, arms)
+    return np.where(lacks, MEDIUM, arms)
 
 
 def _pharmacogenetic_denoised(scene: Scene) -> Ints:
     contexts = scene.told.record.outside(scene.told.denoised(scene.noisy))
-    return warfarin.bucket(weekly_dose(PHARMACOGENETIC, contexts))
+    return bucket(weekly_dose(PHARMACOGENETIC, contexts))
 
 
 def _line(scene: Scene, contexts: Array) -> Ints:
@@ -256,9 +253,9 @@ POLICIES: Mapping[str, Callable[[Scene], Ints]] = {
     "naive": _naive,
     "denoised": _denoised,
     "complete": _complete,
-    "medium": lambda scene: warfarin.bucket(np.full(scene.dose.shape, FIXED)),
-    "clinical": lambda scene: warfarin.bucket(weekly_dose(CLINICAL, scene.noisy)),
-    "pharmacogenetic": lambda scene: warfarin.bucket(weekly_dose(PHARMACOGENETIC, scene.noisy)),
+    "medium": lambda scene: bucket(np.full(scene.dose.shape, FIXED)),
+    "clinical": lambda scene: bucket(weekly_dose(CLINICAL, scene.noisy)),
+    "pharmacogenetic": lambda scene: bucket(weekly_dose(PHARMACOGENETIC, scene.noisy)),
     "pharmacogenetic-denoised": _pharmacogenetic_denoised,
     "line-naive": lambda scene: _line(scene, scene.face_value()),
     "line-denoised": lambda scene: _line(scene, scene.told.denoised(scene.noisy)),
@@ -266,19 +263,15 @@ POLICIES: Mapping[str, Callable[[Scene], Ints]] = {
 }
 
 
-LAST = 1000  # patients, by whom an agent has learnt most of what it will
-NO_ERRORS = Errors()
-
-
 class Outcome(NamedTuple):
     """Of one way to dose, a number for each order (B,).
 
     >>> import numpy as np
-    >>> from unfog.lab import warfarin
+    >>> from unfog.paper import warfarin, warfarin_study
     >>> rng = np.random.default_rng(0)
     >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
     >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
-    >>> found = warfarin.compare(people, policies=["naive"], orders=4, apart=200)["naive"]
+    >>> found = warfarin_study.compare(people, policies=["naive"], orders=4, apart=200)["naive"]
     >>> found.wrong.shape, float(found.less(found).wrong.sum())
     ((4,), 0.0)
     """
@@ -291,13 +284,6 @@ class Outcome(NamedTuple):
     def less(self, other: "Outcome") -> "Outcome":
         """The difference, order by order."""
         return Outcome(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
-
-
-def outcome(scene: Scene, arm: Ints) -> Outcome:
-    """What came of giving these arms (B, n)."""
-    wrong, severe = warfarin.mistakes(scene.dose, arm)
-    late = wrong[:, -LAST:].mean(1)
-    return Outcome(wrong.mean(1), severe.mean(1), pick(scene.paid, arm).mean(1), late)
 
 
 def compare(
@@ -313,11 +299,11 @@ def compare(
     """What came of each policy, over so many random orders of these patients, `apart` of whom calibrate.
 
     >>> import numpy as np
-    >>> from unfog.lab import warfarin
+    >>> from unfog.paper import warfarin, warfarin_study
     >>> rng = np.random.default_rng(0)
     >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
     >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
-    >>> found = warfarin.compare(people, policies=["naive", "denoised"], orders=4, apart=200)
+    >>> found = warfarin_study.compare(people, policies=["naive", "denoised"], orders=4, apart=200)
     >>> sorted(found)
     ['denoised', 'naive']
     """
@@ -329,6 +315,13 @@ def compare(
         one_of("policies", name, list(POLICIES))
     found = scene(patients, errors, orders=orders, apart=apart, reward=reward, seed=seed)
     return {name: outcome(found, POLICIES[name](found)) for name in policies}
+
+
+def outcome(scene: Scene, arm: Ints) -> Outcome:
+    """What came of giving these arms (B, n)."""
+    wrong, severe = mistakes(scene.dose, arm)
+    late = wrong[:, -LAST:].mean(1)
+    return Outcome(wrong.mean(1), severe.mean(1), pick(scene.paid, arm).mean(1), late)
 
 
 class Interval(NamedTuple):
@@ -345,8 +338,8 @@ def interval(values: Array) -> Interval:
     """Of the mean of a number for each order (B,).
 
     >>> import numpy as np
-    >>> from unfog.lab import warfarin
-    >>> print(warfarin.interval(np.array([0.31, 0.29, 0.30, 0.32])))
+    >>> from unfog.paper import warfarin_study
+    >>> print(warfarin_study.interval(np.array([0.31, 0.29, 0.30, 0.32])))
     0.3050 ± 0.0127
     """
     return Interval(float(values.mean()), float(1.96 * values.std(ddof=1) / np.sqrt(len(values))))
@@ -363,11 +356,11 @@ def log(
     """Patients, all unless told, in a random order, with one dose each; the true context is the record.
 
     >>> import numpy as np
-    >>> from unfog.lab import warfarin
+    >>> from unfog.paper import warfarin, warfarin_study
     >>> rng = np.random.default_rng(0)
     >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
     >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
-    >>> found = warfarin.log(people, floor=0.2)
+    >>> found = warfarin_study.log(people, floor=0.2)
     >>> found.arms, found.noisy.shape
     (('low', 'medium', 'high'), (600, 11))
     """
@@ -376,14 +369,14 @@ def log(
     source, people = generator(seed, 0, "warfarin-log"), patients() if people is None else people
     people = people.rows(source.permutation(len(people.dose)))
     noisy = (errors or Errors()).noisy(people.contexts, source)
-    arms = len(warfarin.ARMS)
-    usual = warfarin.bucket(weekly_dose(CLINICAL, noisy))
+    arms = len(ARMS)
+    usual = bucket(weekly_dose(CLINICAL, noisy))
     probabilities = floor / arms + (1 - floor) * (usual[:, None] == np.arange(arms))
     arm = np.where(source.random(len(usual)) < floor, source.integers(arms, size=len(usual)), usual)
-    paid = pick(warfarin.rewards(people.dose, reward), arm)
+    paid = pick(rewards(people.dose, reward), arm)
     return Log(
         coordinates=COORDINATES,
-        arms=warfarin.ARMS,
+        arms=ARMS,
         noisy=noisy,
         arm=arm,
         reward=paid,
