@@ -1,6 +1,6 @@
-"""The command line. One file a command; no numerics; heavy imports wait until a command needs them.
+"""The `unfog` command: a module for each group of subcommands, and how errors end one.
 
-The `unfog` command and its subcommands.
+No module of this folder does numerics, and heavy imports wait until a command needs them.
 """
 
 import errno
@@ -22,6 +22,43 @@ from unfog.version import __version__
 FAILED, BAD_INPUT, INTERRUPTED, STOPPED = 1, 2, 130, 143  # the last two: 128 and the number of the signal
 LONGEST_LINE = 500
 _told_to_stop = threading.Event()
+app = typer.Typer(
+    help="Contextual bandits that see their context through noise: run, compare, reproduce.",
+    epilog="Examples: unfog run fig1-gaussian --trials 20   |   unfog list agents drift   |"
+    "   unfog --install-completion",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"unfog {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("list", epilog=listing.LIST_EXAMPLE)(listing.list_command)
+app.command("explain", epilog=listing.EXPLAIN_EXAMPLE)(listing.explain_command)
+app.command("run", cls=results.MayPlot, epilog=run.RUN_EXAMPLE)(run.run_command)
+app.command("show", epilog=results.SHOW_EXAMPLE)(results.show_command)
+app.command("plot", epilog=results.PLOT_EXAMPLE)(results.plot_command)
+app.command("reproduce", epilog=run.REPRODUCE_EXAMPLE)(run.reproduce_command)
+app.command("bounds", epilog=paper.BOUNDS_EXAMPLE)(paper.command)
+app.command("evaluate", epilog=evaluate.EXAMPLE)(evaluate.command)
+app.add_typer(paper.app, name="check")
+app.add_typer(data.app, name="data")
+app.add_typer(live.app, name="live")
+app.add_typer(serve.app, name="serve")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -45,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def _heeding_stops(words: Sequence[str]) -> Iterator[None]:
-    """What is told to stop, and can be gone on with, ends its workers and keeps what is finished."""
+    """Let SIGTERM end the workers of a command that can be resumed, and keep what is finished."""
     ours = threading.current_thread() is threading.main_thread() and _resumes(words)
     if not ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
@@ -101,8 +138,6 @@ def _gave_in(error: Exception) -> bool:
 
 def _run(arguments: Sequence[str]) -> int:
     """The command itself; complaints about the command line are made short."""
-    import typer
-
     _refuse_empty(arguments)
     before = sys.path.copy()
     sys.path.append(os.getcwd())  # agents of one's own, module:name, may lie here
@@ -141,7 +176,7 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
 
 
 def _resumes(arguments: Sequence[str]) -> str:
-    """What becomes of an interrupted command: runs are kept."""
+    """Say that an interrupted command can be resumed, where it can."""
     return "; the same command goes on where it stopped" if arguments[:1] in (["run"], ["reproduce"]) else ""
 
 
@@ -155,42 +190,3 @@ def _leave(message: str, code: int) -> NoReturn:
 
     print(f"unfog: {one_line(message)}", file=sys.stderr)
     sys.exit(code)
-
-
-app = typer.Typer(
-    help="Contextual bandits that see their context through noise: run, compare, reproduce.",
-    epilog="Examples: unfog run fig1-gaussian --trials 20   |   unfog list agents drift   |"
-    "   unfog --install-completion",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"unfog {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
-    ] = False,
-) -> None:
-    pass
-
-
-app.command("list", epilog=listing.LIST_EXAMPLE)(listing.list_command)
-app.command("explain", epilog=listing.EXPLAIN_EXAMPLE)(listing.explain_command)
-app.command("run", cls=results.MayPlot, epilog=run.RUN_EXAMPLE)(run.run_command)
-app.command("show", epilog=results.SHOW_EXAMPLE)(results.show_command)
-app.command("plot", epilog=results.PLOT_EXAMPLE)(results.plot_command)
-app.command("reproduce", epilog=run.REPRODUCE_EXAMPLE)(run.reproduce_command)
-app.command("bounds", epilog=paper.BOUNDS_EXAMPLE)(paper.command)
-app.command("evaluate", epilog=evaluate.EXAMPLE)(evaluate.command)
-app.add_typer(paper.app, name="check")
-app.add_typer(data.app, name="data")
-app.add_typer(live.app, name="live")
-app.add_typer(serve.app, name="serve")

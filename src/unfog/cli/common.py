@@ -1,10 +1,7 @@
-"""What a shell is told when Tab is pressed: names that begin with what was typed so far.
+"""What the commands share: completion of names, a line for each listed thing, and the plan of a run.
 
-`unfog --install-completion` sets it up. Heavy imports wait until Tab is pressed where a name belongs.
-
-A line on each thing that `unfog list` lists and that has no such line of its own.
-
-What a long command says on stderr: which engine was chosen, and how far it is (lab/progress.py).
+`unfog --install-completion` sets completion up: when Tab is pressed, the shell is told the names that begin
+with what was typed so far. Heavy imports wait until Tab is pressed where a name belongs.
 """
 
 import sys
@@ -18,7 +15,8 @@ if TYPE_CHECKING:
     from unfog.lab.prepare import Plan
     from unfog.lab.spec import Spec
 
-ENGINES = {
+WIDTH = 80  # of what is printed
+ENGINES = {  # as `unfog list` describes them
     "numpy": "plays everything, on one core or several; the reference for the others",
     "numba": "one compiled kernel for CPUs: the same draws and results, faster (extra numba)",
     "jax": "compiled by JAX, on CPU or GPU, with random numbers of its own (extra jax)",
@@ -43,8 +41,6 @@ PROBLEMS = {
     "airquality": "the air of one street, measured by a cheap sensor and a good one",
     "heartsteps": "suggestions to take a walk, after a recorded study",
 }
-
-
 KINDS = (  # of `unfog list`
     "experiments",
     "problems",
@@ -82,19 +78,19 @@ def policies(incomplete: str) -> list[str]:
 
 
 def engines(incomplete: str) -> list[str]:
-    """Who can play the rounds."""
+    """Engines, which play the rounds."""
     return _beginning(incomplete, ENGINES)
 
 
 def precisions(incomplete: str) -> list[str]:
-    """Of numbers in a compiled engine."""
+    """Precisions of the numbers in a compiled engine."""
     from unfog.simulation.job import PRECISIONS
 
     return _beginning(incomplete, PRECISIONS)
 
 
 def executors(incomplete: str) -> list[str]:
-    """Where rounds can be played; of a cluster what its address begins with."""
+    """Executors: where rounds can be played; of a cluster what its address begins with."""
     from unfog.simulation.executors import CLUSTERS, NAMES
 
     return _beginning(incomplete, [*NAMES, *(f"{name}://" for name in CLUSTERS)])
@@ -121,11 +117,6 @@ def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
-def above(line: str) -> None:
-    """Say a line while there is a bar: who prints by another way writes into it."""
-    print(line, file=sys.stderr)
-
-
 def planned(spec: "Spec", workers: int | None, on: str | None = None) -> "Plan":
     """The plan of a spec, on all cores unless told; an engine that we chose is said, with the reason."""
     from unfog.lab.prepare import prepare
@@ -138,3 +129,8 @@ def planned(spec: "Spec", workers: int | None, on: str | None = None) -> "Plan":
     if plan.work.reason != AS_TOLD:
         typer.echo(f"engine {plan.engine}", err=True)
     return plan
+
+
+def above(line: str) -> None:
+    """Print a line on stderr while there is a bar, which anything but `print` would write into."""
+    print(line, file=sys.stderr)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unfog.cli import common
+from unfog.cli.common import WIDTH
 
 if TYPE_CHECKING:
     from unfog.lab.datasets.files import Dataset
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 EXAMPLE = "Examples: unfog data list   |   unfog data fetch movielens"
 LIST_EXAMPLE = "Examples: unfog data list   |   unfog data list --data FOLDER --json"
 FETCH_EXAMPLE = "Examples: unfog data fetch movielens   |   unfog data fetch movielens --into FOLDER"
-WIDTH = 80
 
 app = typer.Typer(
     help="Data sets: what is there, and how to get the rest. None comes with unfog.",

@@ -1,6 +1,7 @@
-"""`unfog list`: experiments, agents and what goes with them, a line each; one kind, or lines with a word.
+"""`unfog list`: experiments, agents and what goes with them, a line each; `unfog explain`: an agent in words.
 
-`unfog explain`: an agent in words: its three parts, their formulas and settings, and when to use it.
+`unfog list` takes a kind, and words that lines must have in them. `unfog explain` gives an agent's three
+parts, their formulas and settings, and when to use it.
 """
 
 import json as jsonlib
@@ -12,14 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unfog.cli import common
-from unfog.cli.common import ENGINES, FEATURES, PROBLEMS
+from unfog.cli.common import ENGINES, FEATURES, PROBLEMS, WIDTH
 
 if TYPE_CHECKING:
     from unfog.agents.explain import Explained, Part
 
 LIST_EXAMPLE = "Examples: unfog list   |   unfog list agents drift   |   unfog list learners --json"
-WIDTH = 80
-
+EXPLAIN_EXAMPLE = (
+    "Examples: unfog explain unfog   |   unfog explain alg1-hetero-ucb:quantile=0.9   |"
+    "   unfog explain linucb --json   |   unfog explain alg1 --rewards bernoulli"
+)
 Groups = dict[str, dict[str, str]]
 
 
@@ -125,23 +128,10 @@ def _lines(found: Groups) -> list[str]:
     width = max((len(name) for rows in found.values() for name in rows), default=0) + 4
     lines = list[str]()
     for kind, rows in found.items():
-        lines += _wrapped(headings.get(kind, kind), " ")
+        lines += _wrapped(headings.get(kind, kind), " ", whole=True)
         for name, said in rows.items():
-            lines += _wrapped(f"  {name}".ljust(width) + said, " " * width)
+            lines += _wrapped(f"  {name}".ljust(width) + said, " " * width, whole=True)
     return lines
-
-
-def _wrapped(text: str, indent: str) -> list[str]:
-    """A line in 80 columns; names with dashes stay whole, and so do leading spaces."""
-    return textwrap.wrap(
-        text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-    )
-
-
-EXPLAIN_EXAMPLE = (
-    "Examples: unfog explain unfog   |   unfog explain alg1-hetero-ucb:quantile=0.9   |"
-    "   unfog explain linucb --json   |   unfog explain alg1 --rewards bernoulli"
-)
 
 
 def explain_command(
@@ -174,25 +164,25 @@ def explain_command(
 def lines(found: "Explained") -> list[str]:
     """All of it, in 80 columns."""
     kind = f"as it is for {'rewards of 0 or 1' if found.rewards == 'bernoulli' else 'Gaussian rewards'}"
-    said = [*_wrapped_words(f"{found.agent}: {found.summary or 'an agent of your own'}"), kind, ""]
-    said += [*_wrapped_words(f"When: {found.when}"), ""] if found.when else []
+    said = [*_wrapped(f"{found.agent}: {found.summary or 'an agent of your own'}"), kind, ""]
+    said += [*_wrapped(f"When: {found.when}"), ""] if found.when else []
     for part in found.parts:
         said += [*_part(part), ""]
-    said += [*_wrapped_words(f"Reference: {found.reference}", "  "), ""] if found.reference else []
-    return said + _wrapped_words(f"In formulas: {_letters(found.letters)}.")
+    said += [*_wrapped(f"Reference: {found.reference}", "  "), ""] if found.reference else []
+    return said + _wrapped(f"In formulas: {_letters(found.letters)}.")
 
 
 def _part(part: "Part") -> list[str]:
     """One of the three parts."""
-    said = _wrapped_words(f"{part.step.capitalize()}: {part.name}, {part.note}", "  ")
-    said += _wrapped_words(f"  {part.idea}", "  ")
+    said = _wrapped(f"{part.step.capitalize()}: {part.name}, {part.note}", "  ")
+    said += _wrapped(f"  {part.idea}", "  ")
     said += [line for formula in part.formula for line in _formula(formula)]
-    said += _wrapped_words(f"      {_letters(part.letters)}", "      ") if part.letters else []
+    said += _wrapped(f"      {_letters(part.letters)}", "      ") if part.letters else []
     if part.settings:
         told = ", ".join(f"{name}={value}" for name, value in part.settings.items())
         said += [
-            *_wrapped_words(f"  Settings: {told}", "    "),
-            *_wrapped_words(f"    {part.meaning}", "    "),
+            *_wrapped(f"  Settings: {told}", "    "),
+            *_wrapped(f"    {part.meaning}", "    "),
         ]
     return said
 
@@ -210,8 +200,11 @@ def _formula(line: str) -> list[str]:
             found[-1] += f"   {piece}"
         else:
             found.append(indent + piece)
-    return [cut for one in found for cut in _wrapped_words(one.rstrip(","), f"{indent}  ")]
+    return [cut for one in found for cut in _wrapped(one.rstrip(","), f"{indent}  ")]
 
 
-def _wrapped_words(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+def _wrapped(text: str, indent: str = "", *, whole: bool = False) -> list[str]:
+    """A line in 80 columns; names with dashes stay whole, and with `whole` so does a word of any length."""
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=not whole
+    )

@@ -1,6 +1,7 @@
-"""`unfog check posterior`: the learners' posteriors against NUTS.
+"""Studies around the paper: `unfog bounds` and `unfog check posterior`.
 
-`unfog bounds`: what the theory allows, beside what the simulation costs.
+`unfog bounds` shows what the theory allows, beside what the simulation costs. `unfog check posterior` holds
+the learners' posteriors against NUTS.
 """
 
 import json as jsonlib
@@ -18,6 +19,21 @@ if TYPE_CHECKING:
 
 BOUNDS_EXAMPLE = (
     "Examples: unfog bounds bounds-delayed   |   unfog bounds bounds-unobserved --mismatch 20 --json"
+)
+CHECK_EXAMPLE = (
+    "Examples: unfog check posterior   |   unfog check posterior --learners lmc,pg --rounds 50 --json"
+)
+HEAD = ["learner", "mean off", "worst", "spread", "narrowest", "widest", "volume", "z", "z long"]
+WORST_RHAT = 1.01
+LEGEND = """\
+mean off, worst: rms and largest difference of a coordinate's mean, in posterior standard deviations
+spread: standard deviation over NUTS's, median of coordinates; the extremes are along principal axes
+z: largest difference in Monte Carlo errors, as used and in a long run: up to 4 may be chance"""
+app = typer.Typer(
+    help="Check what is believed against something independent.",
+    epilog=CHECK_EXAMPLE,
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -69,24 +85,6 @@ def command(
         facts["figures"] = [str(path) for path in figures.save(figure(found), out, stem)]
     finally:  # the numbers are not lost with the picture
         typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else bounds_report.table(facts))
-
-
-CHECK_EXAMPLE = (
-    "Examples: unfog check posterior   |   unfog check posterior --learners lmc,pg --rounds 50 --json"
-)
-HEAD = ["learner", "mean off", "worst", "spread", "narrowest", "widest", "volume", "z", "z long"]
-WORST_RHAT = 1.01
-LEGEND = """\
-mean off, worst: rms and largest difference of a coordinate's mean, in posterior standard deviations
-spread: standard deviation over NUTS's, median of coordinates; the extremes are along principal axes
-z: largest difference in Monte Carlo errors, as used and in a long run: up to 4 may be chance"""
-
-app = typer.Typer(
-    help="Check what is believed against something independent.",
-    epilog=CHECK_EXAMPLE,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
 
 
 @app.callback()

@@ -1,8 +1,6 @@
-"""`unfog plot`: the figure of a finished run, or of a finished suite of runs; and --plot of `unfog run`.
+"""Finished runs and suites: `unfog show` prints their numbers, `unfog plot` draws their figure.
 
-`unfog show`: the numbers of a finished run, or of a finished suite of runs.
-
-Open what a user calls a run, whatever it is: a folder of ordinary files is read, all else refused.
+Whatever a user calls a run is opened with care: a folder of ordinary files is read, all else refused.
 """
 
 import json as jsonlib
@@ -20,6 +18,10 @@ if TYPE_CHECKING:
     from unfog.lab.baselines.report import Comparison
 
 SHOW_EXAMPLE = "Examples: unfog show runs/fig1-gaussian-001 --tails   |   unfog show runs/rivals-001"
+PLOT_EXAMPLE = "Examples: unfog plot runs/fig1-gaussian-001 --out figures   |   unfog plot runs/rivals-001"
+FOLDER = Path("figures")
+USUAL = "figures/"  # what --plot alone stands for: no file ends like this
+MOST_BYTES = 10**8  # of each of the small files of a run
 
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")]
 Parts = Annotated[
@@ -38,6 +40,14 @@ Tails = Annotated[
         " before (in --json: q50, q99, linear_share).",
     ),
 ]
+Plot = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[FILE]",
+        help="In the end draw the figure, too, as `unfog plot` does: into figures/, or FILE.svg, FILE.pdf"
+        " or FILE.png.",
+    ),
+]
 
 
 def show_command(
@@ -47,7 +57,7 @@ def show_command(
     tails: Tails = False,
 ) -> None:
     """Print the table of a finished run."""
-    from unfog.lab import storage
+    from unfog.lab import run_folder
     from unfog.lab.baselines import folder
 
     checked_folder(run)
@@ -56,18 +66,8 @@ def show_command(
         refuse_columns(parts or tails)
         say_suite(folder.read(run), json)
         return
-    data, seconds = opened(run), storage.seconds(run)
+    data, seconds = opened(run), run_folder.seconds(run)
     say(data, seconds, json, parts=parts, tails=tails)
-
-
-def say_older(run: Path) -> None:
-    """A word on a folder of an older layout."""
-    from unfog.lab import run_folder
-    from unfog.lab.baselines import folder
-
-    said = folder.older(run) if folder.is_suite(run) else run_folder.older(run)
-    if said is not None:
-        typer.echo(f"unfog: {said}", err=True)
 
 
 def say(data: "xr.Dataset", seconds: float | None, json: bool, **columns: bool) -> None:
@@ -87,6 +87,16 @@ def say_suite(found: "Comparison", json: bool) -> None:
     typer.echo(jsonlib.dumps(plain(found), allow_nan=False) if json else str(found))
 
 
+def say_older(run: Path) -> None:
+    """A word on a folder of an older layout."""
+    from unfog.lab import run_folder
+    from unfog.lab.baselines import folder
+
+    said = folder.older(run) if folder.is_suite(run) else run_folder.older(run)
+    if said is not None:
+        typer.echo(f"unfog: {said}", err=True)
+
+
 def refuse_columns(wanted: bool) -> None:
     """A suite has a table of its own."""
     from unfog.validation import InputError
@@ -94,20 +104,6 @@ def refuse_columns(wanted: bool) -> None:
     if wanted:
         allowed = "neither for a suite; `unfog show runs/rivals-001/fig1-gaussian --tails` has them"
         raise InputError("--parts, --tails", "columns of one experiment", allowed)
-
-
-PLOT_EXAMPLE = "Examples: unfog plot runs/fig1-gaussian-001 --out figures   |   unfog plot runs/rivals-001"
-FOLDER = Path("figures")
-USUAL = "figures/"  # what --plot alone stands for: no file ends like this
-
-Plot = Annotated[
-    str | None,
-    typer.Option(
-        metavar="[FILE]",
-        help="In the end draw the figure, too, as `unfog plot` does: into figures/, or FILE.svg, FILE.pdf"
-        " or FILE.png.",
-    ),
-]
 
 
 def plot_command(
@@ -124,22 +120,25 @@ def plot_command(
         typer.echo(path)
 
 
-class MayPlot(TyperCommand):
-    """A command whose --plot may stand alone: the word after it is its FILE only if it looks like one."""
+def drawn(run: Path, target: Path, *, whole: bool = False) -> list[Path]:
+    """The files of a run's figure: one in each format, or where `target` is a whole name that one alone."""
+    from unfog.lab import figures
+    from unfog.lab.baselines import folder, report
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Say what --plot alone stands for."""
-        said = [_spelled(args, place) for place in range(len(args))]
-        return super().parse_args(ctx, said)
+    suite = folder.is_suite(run)
+    chart = report.figure(folder.read(run)) if suite else figures.figure(opened(run))
+    formats = (target.suffix[1:],) if whole else figures.FORMATS
+    return figures.save(chart, target.parent, target.stem if whole else target.name, formats)
 
 
-def _spelled(args: Sequence[str], place: int) -> str:
-    """A word of the command line; --plot without a file has its folder written out."""
-    if args[place] != "--plot" or "--" in args[:place]:
-        return args[place]
-    following = args[place + 1] if place + 1 < len(args) else "-"
-    alone = following.startswith("-") or Path(following).suffix in ("", ".toml")
-    return f"--plot={USUAL}" if alone else "--plot"
+def say_drawn(run: Path, plot: str | None) -> None:
+    """Draw a finished run where --plot asks for it, and say where the figure is."""
+    from unfog.lab.tables import files
+
+    if plot is None:
+        return
+    paths = drawn(run, FOLDER / run.resolve().name) if plot == USUAL else drawn(run, Path(plot), whole=True)
+    typer.echo(files("figure", paths), err=True)
 
 
 def checked(plot: str | None) -> str | None:
@@ -159,28 +158,22 @@ def checked(plot: str | None) -> str | None:
     return plot
 
 
-def say_drawn(run: Path, plot: str | None) -> None:
-    """Draw a finished run where --plot asks for it, and say where the figure is."""
-    from unfog.lab.tables import files
+class MayPlot(TyperCommand):
+    """A command whose --plot may stand alone: the word after it is its FILE only if it looks like one."""
 
-    if plot is None:
-        return
-    paths = drawn(run, FOLDER / run.resolve().name) if plot == USUAL else drawn(run, Path(plot), whole=True)
-    typer.echo(files("figure", paths), err=True)
-
-
-def drawn(run: Path, target: Path, *, whole: bool = False) -> list[Path]:
-    """The files of a run's figure: one in each format, or where `target` is a whole name that one alone."""
-    from unfog.lab import figures
-    from unfog.lab.baselines import folder, report
-
-    suite = folder.is_suite(run)
-    chart = report.figure(folder.read(run)) if suite else figures.figure(opened(run))
-    formats = (target.suffix[1:],) if whole else figures.FORMATS
-    return figures.save(chart, target.parent, target.stem if whole else target.name, formats)
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Say what --plot alone stands for."""
+        said = [_spelled(args, place) for place in range(len(args))]
+        return super().parse_args(ctx, said)
 
 
-MOST_BYTES = 10**8  # of each of the small files of a run
+def _spelled(args: Sequence[str], place: int) -> str:
+    """A word of the command line; --plot without a file has its folder written out."""
+    if args[place] != "--plot" or "--" in args[:place]:
+        return args[place]
+    following = args[place + 1] if place + 1 < len(args) else "-"
+    alone = following.startswith("-") or Path(following).suffix in ("", ".toml")
+    return f"--plot={USUAL}" if alone else "--plot"
 
 
 def checked_folder(run: Path) -> Path:

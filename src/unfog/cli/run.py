@@ -1,7 +1,4 @@
-"""`unfog run`: one experiment into a run folder.
-
-`unfog reproduce`: the published figures, from nothing to tables and pictures.
-"""
+"""`unfog run`: an experiment, or a suite, into a run folder; `unfog reproduce`: the published figures."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +19,11 @@ RUN_EXAMPLE = (
     "   |   unfog run fig1-gaussian --until 0.05 --against oracle"
     "   |   unfog run rivals --rounds 100 --trials 10   |   unfog run rivals --problems drift,missing --tuned"
 )
+REPRODUCE_EXAMPLE = (
+    "Examples: unfog reproduce   |   unfog reproduce fig1 --trials 400   |   unfog reproduce fig-actions"
+)
+PANELS = {"fig1": ("fig1-gaussian", "fig1-logistic", "fig1-movielens")}
+DEFAULT = ("fig1", "fig-actions")
 
 Rounds = Annotated[int | None, typer.Option(help="Rounds, instead of the spec's.")]
 Trials = Annotated[int | None, typer.Option(help="Trials, instead of the spec's.")]
@@ -121,7 +123,7 @@ def run_command(
     if until is not None:
         positive("run.until", until)  # before the lab is imported, which takes longer
     from unfog.lab.datasets import files
-    from unfog.lab.run_folder import run_folder
+    from unfog.lab.run_folder import run_folder, seconds
     from unfog.lab.spec import SUITES, load, with_until
 
     out = None if out is None else run_folder(out)
@@ -138,16 +140,14 @@ def run_command(
     spec = load(experiment, changes)
     spec = with_until(spec, until=until, against=against, budget=budget, trials=trials)
     # A bad file is refused before these are imported, which takes longer.
-    from unfog.cli.common import above, planned
-    from unfog.lab import storage
     from unfog.lab.progress import watching
     from unfog.lab.run import keep, open_run
 
-    plan = planned(spec, workers, on)
+    plan = common.planned(spec, workers, on)
     with watching(plan) as progress:
-        target = keep(plan, out, progress=progress, say=above)
+        target = keep(plan, out, progress=progress, say=common.above)
     typer.echo(f"kept in {target}", err=True)
-    say(open_run(target), storage.seconds(target), json, parts=parts, tails=tails)
+    say(open_run(target), seconds(target), json, parts=parts, tails=tails)
     say_drawn(target, plot)
 
 
@@ -185,13 +185,6 @@ def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bo
     say_drawn(target, plot)
 
 
-REPRODUCE_EXAMPLE = (
-    "Examples: unfog reproduce   |   unfog reproduce fig1 --trials 400   |   unfog reproduce fig-actions"
-)
-PANELS = {"fig1": ("fig1-gaussian", "fig1-logistic", "fig1-movielens")}
-DEFAULT = ("fig1", "fig-actions")
-
-
 def reproduce_command(
     names: Annotated[
         list[str] | None,
@@ -212,7 +205,6 @@ def reproduce_command(
     out: Annotated[Path, typer.Option(help="Where the figures go.")] = Path("figures"),
 ) -> None:
     """Run experiments, print their tables, draw their figures."""
-    from unfog.cli.common import planned
     from unfog.lab import figures
     from unfog.lab.datasets import files as data_files
     from unfog.lab.run import open_run
@@ -227,7 +219,7 @@ def reproduce_command(
     wanted = list(names or DEFAULT)
     singles = dict.fromkeys(single for name in wanted for single in PANELS.get(name, (name,)))
     _refuse_unknown(singles)
-    plans = {name: planned(load(name, changes), workers, on) for name in singles}
+    plans = {name: common.planned(load(name, changes), workers, on) for name in singles}
     kept = {name: _one(plan, runs, out) for name, plan in plans.items()}
     for name in wanted:
         if name in PANELS:
@@ -250,7 +242,7 @@ def _refuse_unknown(names: Iterable[str]) -> None:
 
 def _one(plan: "Plan", runs: Path, out: Path) -> Path:
     """One experiment: its run, its table, its figure."""
-    from unfog.lab import figures, report, storage
+    from unfog.lab import figures, report, run_folder
     from unfog.lab.progress import watching
     from unfog.lab.run import keep, open_run
     from unfog.lab.tables import files
@@ -259,7 +251,7 @@ def _one(plan: "Plan", runs: Path, out: Path) -> Path:
         target = keep(plan, runs=runs, progress=progress)
     found = open_run(target)
     paths = figures.save(figures.figure(found), out, plan.spec.name)
-    typer.echo(report.table(found, storage.seconds(target)))
+    typer.echo(report.table(found, run_folder.seconds(target)))
     typer.echo(f"kept in {target}")
     typer.echo(files("figure", paths) + "\n")
     return target

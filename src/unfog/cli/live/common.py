@@ -1,6 +1,6 @@
 """What the commands of `unfog live` share: a store or a service, JSON in and out, files by rename.
 
-A command on a store that can be asked of a service instead: --url, and then the STORE may be left out.
+With --url a command on a store asks a service instead, and then the STORE may be left out.
 """
 
 import inspect
@@ -22,6 +22,16 @@ if TYPE_CHECKING:
     from unfog.serve import Client
 
 CONTEXT = '{"steps": 1648, "sleep": null}'
+OPTIONS = {
+    "url": Annotated[
+        str | None,
+        typer.Option(help="Ask the service at this address, instead of a file; STORE may then be left out."),
+    ],
+    "service_key_file": Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where its key is; unless given, the key is that of UNFOG_KEY."),
+    ],
+}
 
 
 @dataclass(frozen=True)
@@ -169,18 +179,6 @@ def refuse_store(field: str, path: Path, store: "Store | Client") -> None:
     found = path.expanduser().resolve()
     if found.parent == store.path.parent and found.name in own:
         raise InputError(field, str(path), "another file: this one is the store's")
-
-
-OPTIONS = {
-    "url": Annotated[
-        str | None,
-        typer.Option(help="Ask the service at this address, instead of a file; STORE may then be left out."),
-    ],
-    "service_key_file": Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where its key is; unless given, the key is that of UNFOG_KEY."),
-    ],
-}
 
 
 class Anywhere(TyperCommand):

@@ -1,7 +1,4 @@
-"""`unfog live decide`: one decision, or a batch of them.
-
-`unfog live reward`, `reveal` and `void`: what became of a decision.
-"""
+"""`unfog live decide`: one decision, or a batch of them; `reward`, `reveal` and `void`: what became of it."""
 
 import json
 import re
@@ -35,6 +32,9 @@ EXAMPLE = (
     f"Examples: unfog live decide walks.unfog walks --context '{CONTEXT}' --unit ann   |"
     "   unfog live decide walks.unfog walks --batch asked.ndjson"
 )
+REWARD = "Example: unfog live reward walks.unfog walks 17-2f9c01ab 1.0"
+REVEAL = """Example: unfog live reveal walks.unfog walks 17-2f9c01ab '{"steps": 7065}'"""
+VOID = "Example: unfog live void walks.unfog walks 17-2f9c01ab"
 TIME = "a number, or a date and time with its offset: 2026-11-15T09:00:00+01:00"
 
 
@@ -85,27 +85,6 @@ def command(
         answers = _several(problem, asked) if batch is not None else [problem.decide(**asked[0])]
     for answer in answers:
         say(facts(answer))
-
-
-def _several(problem: "Problem | Remote", asked: Mapping[int, Any]) -> list["Decision"]:
-    """A batch; complaints name the line."""
-    from unfog.validation import InputError
-
-    try:
-        return problem.decide_many(asked.values())
-    except InputError as error:
-        place = re.match(r"asked\[(\d+)\]\.?", error.field)
-        if place is None:
-            raise
-        line = f"line {list(asked)[int(place[1])]}"
-        said = [part for part in (line, error.field[place.end() :]) if part]
-        raise error.renamed(", ".join(said)) from None
-
-
-def facts(answer: "Decision") -> dict[str, Any]:
-    """A decision; shadows only where there are any."""
-    found = answer._asdict()
-    return found if answer.shadow else {name: found[name] for name in found if name != "shadow"}
 
 
 def _request(
@@ -174,9 +153,25 @@ def _requests(source: str) -> dict[int, Any]:
     return found
 
 
-REWARD = "Example: unfog live reward walks.unfog walks 17-2f9c01ab 1.0"
-REVEAL = """Example: unfog live reveal walks.unfog walks 17-2f9c01ab '{"steps": 7065}'"""
-VOID = "Example: unfog live void walks.unfog walks 17-2f9c01ab"
+def _several(problem: "Problem | Remote", asked: Mapping[int, Any]) -> list["Decision"]:
+    """A batch; complaints name the line."""
+    from unfog.validation import InputError
+
+    try:
+        return problem.decide_many(asked.values())
+    except InputError as error:
+        place = re.match(r"asked\[(\d+)\]\.?", error.field)
+        if place is None:
+            raise
+        line = f"line {list(asked)[int(place[1])]}"
+        said = [part for part in (line, error.field[place.end() :]) if part]
+        raise error.renamed(", ".join(said)) from None
+
+
+def facts(answer: "Decision") -> dict[str, Any]:
+    """A decision; shadows only where there are any."""
+    found = answer._asdict()
+    return found if answer.shadow else {name: found[name] for name in found if name != "shadow"}
 
 
 def reward(

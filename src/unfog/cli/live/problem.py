@@ -1,8 +1,7 @@
-"""`unfog live arms`, `freeze`, `thaw` and `shadow`: who may be chosen, and by whom.
+"""A problem of `unfog live`: `make` it, say who may be chosen and by whom, and `erase` a unit from it.
 
-`unfog live make`: a new problem, from a file with its terms.
-
-`unfog live erase`: what is known of a unit goes, for those who must.
+`arms`, `freeze` and `thaw` say which arms may be chosen; `shadow` adds an agent that decides without being
+obeyed. `erase` makes what is known of a unit go, for those who must.
 """
 
 import tomllib
@@ -18,6 +17,17 @@ MAKE_EXAMPLE = (
     """   echo '{"context": ["steps"], "arms": ["send", "wait"]}' |"""
     " unfog live make walks.unfog walks --terms -"
 )
+ARMS = (
+    "Examples: unfog live arms walks.unfog walks --add call --retire send   |"
+    "   unfog live arms shop.unfog shop --add 'shoes=[0.2, 1.0]'"
+)
+FREEZE = "Example: unfog live freeze walks.unfog walks wait"
+THAW = "Example: unfog live thaw walks.unfog walks"
+SHADOW = (
+    "Examples: unfog live shadow walks.unfog walks naive   |"
+    "   unfog live shadow walks.unfog walks naive --leave"
+)
+ERASE_EXAMPLE = "Example: unfog live erase walks.unfog --unit ann --yes"
 SIMPLE = '{"context": ["steps", "sleep"], "arms": ["send", "wait"]}'
 
 
@@ -85,18 +95,6 @@ def _check(name: str, given: dict[str, Any]) -> None:
     Made(config.Terms.read(config.written(given)))
 
 
-ARMS = (
-    "Examples: unfog live arms walks.unfog walks --add call --retire send   |"
-    "   unfog live arms shop.unfog shop --add 'shoes=[0.2, 1.0]'"
-)
-FREEZE = "Example: unfog live freeze walks.unfog walks wait"
-THAW = "Example: unfog live thaw walks.unfog walks"
-SHADOW = (
-    "Examples: unfog live shadow walks.unfog walks naive   |"
-    "   unfog live shadow walks.unfog walks naive --leave"
-)
-
-
 def arms(
     store: StoreFile,
     name: Name,
@@ -156,9 +154,6 @@ def shadow(
         problem = found.problem(name)
         receipt = problem.unshadow(agent) if leave else problem.shadow(agent)
     say_receipt(receipt, shadow=agent)
-
-
-ERASE_EXAMPLE = "Example: unfog live erase walks.unfog --unit ann --yes"
 
 
 def erase_command(

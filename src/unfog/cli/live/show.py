@@ -1,7 +1,4 @@
-"""What `unfog live show` says to people: lines of 80 columns.
-
-`unfog live show`: the problems of a store, or all that there is to know of one.
-"""
+"""`unfog live show`: the problems of a store, or all that there is to know of one, in lines of 80 columns."""
 
 import json as jsonlib
 import textwrap
@@ -11,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from unfog.cli.common import WIDTH
 from unfog.cli.live.common import CONTEXT, StoreFile, check_known, opened, parsed, refuse_store, text_of
 
 if TYPE_CHECKING:
@@ -23,6 +21,8 @@ EXAMPLE = (
     f"   unfog live show walks.unfog walks --context '{CONTEXT}' --figure walks.png"
 )
 FORMATS = ("png", "svg", "pdf")
+LISTED = ("agent", "context", "arms", "decisions", "rewards", "pending")
+LONGEST = 16  # letters of a name in a table
 
 
 def command(
@@ -78,9 +78,6 @@ def told(problem: "Problem | Remote", unit: str | None, noisy: Any) -> dict[str,
     return found
 
 
-LISTED = ("agent", "context", "arms", "decisions", "rewards", "pending")
-
-
 def listed(store: "Store | Client", name: str) -> dict[str, Any]:
     """A problem in a few words."""
     about = store.problem(name).about()
@@ -91,10 +88,6 @@ def _draw(problem: "Problem | Remote", path: Path) -> None:
     from unfog.lab.figures import save
 
     save(problem.figure(), path.parent, path.stem, (path.suffix[1:],))
-
-
-WIDTH = 80
-LONGEST = 16  # letters of a name in a table
 
 
 def of_all(store: str, facts: Mapping[str, Mapping[str, Any]]) -> str:

@@ -1,6 +1,7 @@
-"""`unfog live export` and `import`: a problem's whole log as NDJSON, or its decisions as a table.
+"""Logs of `unfog live`: `export` and `import` move them, `log` and `replay` read them.
 
-`unfog live log` and `replay`: what happened, and whether what is believed follows from it.
+An export is a problem's whole log as NDJSON, or its decisions as a table. `replay` says whether what is
+believed follows from the log.
 """
 
 import csv
@@ -29,6 +30,10 @@ IMPORT = (
     "Examples: unfog live import copy.unfog walks.ndjson   |"
     "   unfog live import walks.unfog past.csv --name walks"
 )
+LOG = (
+    "Examples: unfog live log walks.unfog walks   |   unfog live log walks.unfog walks --since 120 --limit 10"
+)
+REPLAY = "Examples: unfog live replay walks.unfog   |   unfog live replay walks.unfog walks --verify"
 
 
 def export(
@@ -150,12 +155,6 @@ def _name_in(line: str) -> str:
         pass
     allowed = "the export of a problem, whose first line says its terms"
     raise InputError("line 1", line[:60].strip() or "nothing", allowed)
-
-
-LOG = (
-    "Examples: unfog live log walks.unfog walks   |   unfog live log walks.unfog walks --since 120 --limit 10"
-)
-REPLAY = "Examples: unfog live replay walks.unfog   |   unfog live replay walks.unfog walks --verify"
 
 
 def log(
