@@ -14,7 +14,7 @@ import pytest
 from tests.lab.test_storage_blocks import planned, stopped
 from unfog._io import sealed
 from unfog.cli import main
-from unfog.lab import storage
+from unfog.lab import run_folder, storage
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
@@ -55,9 +55,9 @@ def test_a_damaged_run_json_is_made_anew_and_blocks_of_the_run_stay(
 
 
 def test_only_a_run_that_was_never_interrupted_says_how_long_it_took(plan: Plan, tmp_path: Path) -> None:
-    assert (storage.seconds(keep(plan, tmp_path / "whole")) or 0.0) > 0
+    assert (run_folder.seconds(keep(plan, tmp_path / "whole")) or 0.0) > 0
     stopped(plan, tmp_path / "run", 2)
-    assert storage.seconds(keep(plan, tmp_path / "run")) is None
+    assert run_folder.seconds(keep(plan, tmp_path / "run")) is None
 
 
 def test_a_folder_that_another_takes_away_before_it_is_locked_is_made_again(
@@ -159,7 +159,7 @@ def test_so_is_what_stays_of_a_run_that_found_its_number_of_trials(tmp_path: Pat
     plan = prepare(parse({"problem": {"kind": "gaussian", "dim": 1, "actions": 3}, "run": run}, "small"))
     killed_after_the_rename(plan, tmp_path / "run", tmp_path)
     assert b'"trials_found": 100' in (tmp_path / "run/run.json").read_bytes()
-    assert storage.read(tmp_path / "run").identity == storage.manifest(plan)
+    assert run_folder.read(tmp_path / "run").identity == run_folder.manifest(plan)
     assert (tmp_path / "run.partial").exists()
     with pytest.raises(InputError, match="exists already"):
         keep(plan, tmp_path / "run")

@@ -12,7 +12,7 @@ import pytest
 import unfog
 from unfog import simulation
 from unfog.cli import main
-from unfog.lab import storage
+from unfog.lab import run_folder
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse
@@ -196,10 +196,10 @@ def test_the_code_of_an_agent_of_ones_own_is_part_of_the_fingerprint(
 ) -> None:
     monkeypatch.syspath_prepend(module.parent)
     __import__("agents_of_mine")
-    before = storage.fingerprint(["agents_of_mine"])
-    assert before != storage.fingerprint(["unfog.agents", "abc"]) == storage.fingerprint()
+    before = run_folder.fingerprint(["agents_of_mine"])
+    assert before != run_folder.fingerprint(["unfog.agents", "abc"]) == run_folder.fingerprint()
     module.write_text(MODULE.format(nu=4.0))
-    assert storage.fingerprint(["agents_of_mine"]) != before
+    assert run_folder.fingerprint(["agents_of_mine"]) != before
 
 
 def test_an_agent_of_ones_own_is_named_by_its_module(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.lab.test_storage_blocks import planned
 from unfog.lab import storage
-from unfog.lab.run_folder import UNFINISHED, made_folder, run_folder
+from unfog.lab.run_folder import UNFINISHED, made_folder, read, run_folder
 from unfog.validation import InputError
 
 
@@ -20,7 +20,7 @@ def test_no_run_can_take_the_name_of_an_unfinished_one(tmp_path: Path) -> None:
         run_folder(folder)
     folder.mkdir()
     with pytest.raises(InputError, match=r"^run: .* is unfinished; allowed: .* goes on with it$"):
-        storage.read(folder)
+        read(folder)
 
 
 def test_a_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:

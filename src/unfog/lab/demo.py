@@ -1,22 +1,19 @@
-"""A simulated clinic, played through the public verbs of `unfog.live` on a clock of its own.
+"""A simulated clinic: what happens there, its story in words, and its picture.
 
-Three times a day it is decided for each of 20 patients whether to send a walking suggestion or to wait. What
-is known at that moment is what a step counter and a sleep tracker say,
+It is played through the public verbs of `unfog.live` on a clock of its own. Three times a day it is decided
+for each of 20 patients whether to send a walking suggestion or to wait. What is known at that moment is what
+a step counter and a sleep tracker say,
 
     noisy = true + bias of the patient's device + noise,
 
 and sleep is lost now and then. The reward (how much more the patient moved) comes minutes or hours later, or
 never; some suggestions are never shown; of half the decisions the true step count is known the next morning.
 A suggestion is worth most to those who have walked little and slept well. `naive`, which takes readings for
-the truth, decides beside the agent without being obeyed: lab/demo.py tells what came of it.
-
-What the clinic of lab/demo.py comes to: what each way to decide earned, and the story in plain words.
+the truth, decides beside the agent without being obeyed.
 
 The log says with which probability p an arm was taken, so it also says what another way to decide would have
 earned (inverse propensities): the mean of reward x q / p, where q is the probability with which the other one
-takes the same arm. Here the truth is known, too, and stands beside it.
-
-The picture of the clinic of lab/demo.py: biases, rewards, arms, and what is waited for.
+takes the same arm. In a simulation the truth is known, too, and stands beside it.
 """
 
 import heapq
@@ -58,6 +55,7 @@ DELAY, WAIT = 40 * MINUTE, "2h"
 START = 1_794_787_200.0  # midnight, in seconds since 1970
 FOLLOWED = 4  # patients whose bias is drawn day by day
 MOST = 20_000  # decisions
+Z = 1.96  # standard errors in half an interval of 95 %
 
 
 class Rows(NamedTuple):
@@ -85,52 +83,12 @@ class Played(NamedTuple):
     diagnostics: "xr.Dataset"
 
 
-def played(
-    path: Path | None = None, *, decisions: int = 2400, seed: int = 0, progress: Progress = quiet
-) -> Played:
-    """Play it, in a store that is kept where a path is given."""
-    validation.count("decisions", decisions, A_DAY, MOST)
-    validation.count("seed", seed, 0, 2**63 - 1)
-    clinic = Clinic(seed)
-    with _place(path) as place:
-        from unfog import live
+class Value(NamedTuple):
+    """What a way to decide earns per decision."""
 
-        with live.open(place, sync="normal", clock=lambda: clinic.now) as store:
-            clinic.problem = store.problem(NAME, seed=seed, **terms())
-            clinic.problem.shadow(RIVAL)
-            for number in range(decisions):
-                clinic.decide(number)
-                progress(number + 1, decisions)
-            return clinic.told()
-
-
-@contextmanager
-def _place(path: Path | None) -> Iterator[Path]:
-    if path is not None:
-        if path.exists():
-            raise InputError("store", f"{path} is there already", "a new file")
-        yield path
-        return
-    with TemporaryDirectory() as folder:
-        yield Path(folder) / "clinic.unfog"
-
-
-def terms() -> dict[str, Any]:
-    """What the clinic tells of its problem: the channel is as its devices are."""
-    channel = {
-        "context_mean": MEAN,
-        "context_cov": SPREAD**2,
-        "noise_cov": NOISE**2,
-        "bias_cov": BIAS**2,
-        "bias": 0.0,
-    }
-    told = {"context": list(CONTEXT), "arms": list(ARMS), "channel": channel, "agent": AGENT}
-    return {**told, "floor": FLOOR, "wait": WAIT, "reveal_within": "2d"}
-
-
-def unit(patient: int) -> str:
-    """What a patient is called."""
-    return f"patient-{patient + 1:02d}"
+    mean: float
+    half_width: float  # of a 95 % interval
+    truth: float
 
 
 class Clinic:
@@ -224,15 +182,61 @@ class Clinic:
         )
 
 
-Z = 1.96  # standard errors in half an interval of 95 %
+def played(
+    path: Path | None = None, *, decisions: int = 2400, seed: int = 0, progress: Progress = quiet
+) -> Played:
+    """Play it, in a store that is kept where a path is given."""
+    validation.count("decisions", decisions, A_DAY, MOST)
+    validation.count("seed", seed, 0, 2**63 - 1)
+    clinic = Clinic(seed)
+    with _place(path) as place:
+        from unfog import live
+
+        with live.open(place, sync="normal", clock=lambda: clinic.now) as store:
+            clinic.problem = store.problem(NAME, seed=seed, **terms())
+            clinic.problem.shadow(RIVAL)
+            for number in range(decisions):
+                clinic.decide(number)
+                progress(number + 1, decisions)
+            return clinic.told()
 
 
-class Value(NamedTuple):
-    """What a way to decide earns per decision."""
+@contextmanager
+def _place(path: Path | None) -> Iterator[Path]:
+    if path is not None:
+        if path.exists():
+            raise InputError("store", f"{path} is there already", "a new file")
+        yield path
+        return
+    with TemporaryDirectory() as folder:
+        yield Path(folder) / "clinic.unfog"
 
-    mean: float
-    half_width: float  # of a 95 % interval
-    truth: float
+
+def terms() -> dict[str, Any]:
+    """The terms of the clinic's problem; the channel is as its devices are."""
+    channel = {
+        "context_mean": MEAN,
+        "context_cov": SPREAD**2,
+        "noise_cov": NOISE**2,
+        "bias_cov": BIAS**2,
+        "bias": 0.0,
+    }
+    told = {"context": list(CONTEXT), "arms": list(ARMS), "channel": channel, "agent": AGENT}
+    return {**told, "floor": FLOOR, "wait": WAIT, "reveal_within": "2d"}
+
+
+def unit(patient: int) -> str:
+    """What a patient is called."""
+    return f"patient-{patient + 1:02d}"
+
+
+def values(found: Played) -> dict[str, Value]:
+    """Of every way to decide, and how much the agent earned more than `naive`, on the same decisions."""
+    rows, ways = found.rows, chances(found)
+    pairs = {name: (earned(rows, send), worth(rows, send)) for name, send in ways.items()}
+    ours, theirs = pairs[AGENT], pairs[RIVAL]
+    pairs["difference"] = ours[0] - theirs[0], ours[1] - theirs[1]
+    return {name: _value(*pair) for name, pair in pairs.items()}
 
 
 def chances(found: Played) -> dict[str, Array]:
@@ -254,15 +258,6 @@ def worth(rows: Rows, send: Array) -> Array:
     return true
 
 
-def values(found: Played) -> dict[str, Value]:
-    """Of every way to decide, and how much the agent earned more than `naive`, on the same decisions."""
-    rows, ways = found.rows, chances(found)
-    pairs = {name: (earned(rows, send), worth(rows, send)) for name, send in ways.items()}
-    ours, theirs = pairs[AGENT], pairs[RIVAL]
-    pairs["difference"] = ours[0] - theirs[0], ours[1] - theirs[1]
-    return {name: _value(*pair) for name, pair in pairs.items()}
-
-
 def _value(estimates: Array, truth: Array) -> Value:
     came = estimates[np.isfinite(estimates)]
     error = came.std(ddof=1) / np.sqrt(len(came)) if len(came) > 1 else np.nan
@@ -275,7 +270,7 @@ def best(found: Played) -> float:
 
 
 def story(found: Played) -> str:
-    """The whole of it, for people."""
+    """Tell in plain words what happened and what came of it."""
     return "\n".join([*_opening(found), "", *_sensors(found), "", *_rewards(found), "", *_watch(found)])
 
 
@@ -330,7 +325,7 @@ def _watch(found: Played) -> list[str]:
 
 
 def figure(found: Played) -> "Figure":
-    """Four panels."""
+    """Draw four panels: biases, rewards, arms, and the rewards that are waited for."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -1,11 +1,11 @@
-"""Four made-up places where decisions are made through noise, for `unfog serve --demo`.
+"""A store with a past that ends now and a present that goes on, for `unfog serve --demo`.
 
-clinic       20 patients with biased step counters, told as they are: `late`, with `naive` beside it
-greenhouse   three sensors whose noise is three times what was told: the alarm is on
-window       one more such sensor, with a bank of models that finds out what is wrong: `adaptive`
-banner       a shop with rewards of 0 or 1, where no click within two minutes is none
+Decisions are made through noise at four made-up places:
 
-`unfog serve --demo`: a store with a past that ends now, and a present that goes on.
+    clinic       20 patients with biased step counters, told as they are: `late`, with `naive` beside it
+    greenhouse   three sensors whose noise is three times what was told: the alarm is on
+    window       one more such sensor, with a bank of models that finds out what is wrong: `adaptive`
+    banner       a shop with rewards of 0 or 1, where no click within two minutes is none
 
 The past is played through the verbs of a store on a clock of its own. The present goes through whatever has
 the same verbs, such as the client of a service: a decision about once a second, its reward seconds later.
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.lab import demo
+from unfog.lab.demo import DAY, HOUR, MINUTE
 from unfog.lab.run import Progress, quiet
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
@@ -66,45 +67,6 @@ class Site:
             "bias_cov": [x**2 for x in self.bias],
         }
         return {"context": list(self.context), "arms": list(self.arms), "channel": channel} | self.terms
-
-
-class Visit(NamedTuple):
-    """One moment at which something is to be decided."""
-
-    unit: str
-    context: dict[str, float | None]  # as it is read
-    true: float  # of its first coordinate
-    worth: Array  # (arms,)
-
-
-class World:
-    """What happens at a site: a seed decides it."""
-
-    def __init__(self, site: Site, seed: int) -> None:
-        """Sensors get their biases."""
-        self.site, self.random = site, generator(seed, 0, f"demo of {site.name}")
-        self.biases = np.array(site.bias) * self.random.standard_normal((site.units, len(site.bias)))
-
-    def visit(self) -> Visit:
-        """The next one."""
-        site, which = self.site, int(self.random.integers(self.site.units))
-        deviations, noise = self.random.standard_normal((2, len(site.context)))
-        true = np.array(site.mean) + np.array(site.spread) * deviations
-        noisy = true + self.biases[which] + np.array(site.noise) * noise
-        context: dict[str, float | None] = dict(zip(site.context, noisy.tolist(), strict=True))
-        if self.random.random() < site.lost:
-            context[site.context[-1]] = None
-        theta = np.array(site.theta)
-        return Visit(
-            f"{site.unit}-{which + 1:02d}", context, float(true[0]), theta[:, 0] + theta[:, 1:] @ deviations
-        )
-
-    def paid(self, worth: float) -> float | None:
-        """What it earns; None: nothing is ever heard of it."""
-        if self.site.clicks:
-            return 1.0 if self.random.random() < 1 / (1 + np.exp(-worth)) else None
-        reward = worth + self.random.standard_normal()
-        return None if self.random.random() < demo.SILENT else float(reward)
 
 
 CLINIC = Site(
@@ -170,7 +132,43 @@ BANNER = Site(
 SITES = (CLINIC, GREENHOUSE, WINDOW, BANNER)
 
 
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+class Visit(NamedTuple):
+    """One moment at which something is to be decided."""
+
+    unit: str
+    context: dict[str, float | None]  # as it is read
+    true: float  # of its first coordinate
+    worth: Array  # (arms,)
+
+
+class World:
+    """What happens at a site: a seed decides it."""
+
+    def __init__(self, site: Site, seed: int) -> None:
+        """Sensors get their biases."""
+        self.site, self.random = site, generator(seed, 0, f"demo of {site.name}")
+        self.biases = np.array(site.bias) * self.random.standard_normal((site.units, len(site.bias)))
+
+    def visit(self) -> Visit:
+        """The next one."""
+        site, which = self.site, int(self.random.integers(self.site.units))
+        deviations, noise = self.random.standard_normal((2, len(site.context)))
+        true = np.array(site.mean) + np.array(site.spread) * deviations
+        noisy = true + self.biases[which] + np.array(site.noise) * noise
+        context: dict[str, float | None] = dict(zip(site.context, noisy.tolist(), strict=True))
+        if self.random.random() < site.lost:
+            context[site.context[-1]] = None
+        theta = np.array(site.theta)
+        return Visit(
+            f"{site.unit}-{which + 1:02d}", context, float(true[0]), theta[:, 0] + theta[:, 1:] @ deviations
+        )
+
+    def paid(self, worth: float) -> float | None:
+        """What it earns; None: nothing is ever heard of it."""
+        if self.site.clicks:
+            return 1.0 if self.random.random() < 1 / (1 + np.exp(-worth)) else None
+        reward = worth + self.random.standard_normal()
+        return None if self.random.random() < demo.SILENT else float(reward)
 
 
 class Pace(NamedTuple):

@@ -1,13 +1,8 @@
-"""Pictures of what policies would have earned on a log, and of what a better sensor would be worth.
+"""`unfog.evaluate`: what would other policies have earned on this log? With its table and figures.
 
-They hold no statistics: what is drawn are numbers of `unfog.evaluate` and `unfog.sensor_worth`.
-
-`unfog.evaluate`: what would another policy have earned on this log?
-
-What `unfog evaluate` says of policies, for programs and for people.
-
-Nothing is estimated here: every number is one of the dataset of `unfog.evaluate`. Intervals are symmetric, so
-that a half-width says all of them.
+The summary, the table and the figures estimate nothing: every number is one of the datasets of
+`unfog.evaluate` and, for the figure of sensors, of `unfog.sensor_worth`. Intervals are symmetric, so that a
+half-width says all of them.
 """
 
 import math
@@ -42,6 +37,22 @@ EXPORT = (
     "or evaluate what its holder has: in Python the open store itself, else a file .ndjson with what"
     " store.export(name) gives, or `unfog live export` with the --url of a service"
 )
+LEGEND = (
+    "value: what the policy earns in a round. gain: that less what was earned, paired round by round."
+    " effective: as many rounds that were drawn by the policy itself would say as much. largest: the largest"
+    " weight of a round. without: rounds in which it may take an arm that could not be drawn."
+)
+
+BLUE, BLACK, GREEN, PINK, SKY, RED = (COLOURS[i] for i in (0, 2, 3, 4, 5, 6))
+RUNGS: dict[str, tuple[str, Any]] = {  # colour and dash
+    "naive": (LOOKS["naive"].colour, LOOKS["naive"].dash),
+    "denoised": (BLUE, DASHES[5]),
+    "perfect": (PINK, DASHES[3]),
+    "denoised, known": (SKY, DASHES[4]),
+    "true": (GREEN, DASHES[10]),
+}
+NAME = 34  # letters of a line of a policy's name
+ACROSS = 3  # panels beside each other
 
 
 def evaluate(
@@ -95,11 +106,6 @@ def evaluate(
     return evaluated(scene, policies, estimators=estimators, intervals=intervals, level=level, tick=tick)
 
 
-def set_scene(log: Log, channel: Any, features: Any, actions: Any, seed: int) -> Scene:
-    """The log with what is told besides, checked."""
-    return Scene(log, channel, features, actions, count("seed", seed, 0, MOST_SEED))
-
-
 def read_log(log: Any, **told: Any) -> Log:
     """The log, whatever it is in; the file of a live store, too."""
     return read(log, opener=_opened, **told)
@@ -122,11 +128,9 @@ def _opened(path: Path) -> Iterator[live.Store]:
         yield store
 
 
-LEGEND = (
-    "value: what the policy earns in a round. gain: that less what was earned, paired round by round."
-    " effective: as many rounds that were drawn by the policy itself would say as much. largest: the largest"
-    " weight of a round. without: rounds in which it may take an arm that could not be drawn."
-)
+def set_scene(log: Log, channel: Any, features: Any, actions: Any, seed: int) -> Scene:
+    """The log with what is told besides, checked."""
+    return Scene(log, channel, features, actions, count("seed", seed, 0, MOST_SEED))
 
 
 def summary(found: "xr.Dataset") -> dict[str, Any]:
@@ -207,18 +211,6 @@ def _replayed(found: "xr.Dataset") -> list[str]:
     return [f"replay rests on the rounds that count: {', '.join(said)}."] if said else []
 
 
-BLUE, BLACK, GREEN, PINK, SKY, RED = (COLOURS[i] for i in (0, 2, 3, 4, 5, 6))
-RUNGS: dict[str, tuple[str, Any]] = {  # colour and dash
-    "naive": (LOOKS["naive"].colour, LOOKS["naive"].dash),
-    "denoised": (BLUE, DASHES[5]),
-    "perfect": (PINK, DASHES[3]),
-    "denoised, known": (SKY, DASHES[4]),
-    "true": (GREEN, DASHES[10]),
-}
-NAME = 34  # letters of a line of a policy's name
-ACROSS = 3  # panels beside each other
-
-
 def figure(found: "xr.Dataset", title: str | None = None) -> "Figure":
     """Values by the first estimator with intervals, and how many effective rounds they rest on."""
     import matplotlib as mpl
@@ -242,9 +234,8 @@ def figure(found: "xr.Dataset", title: str | None = None) -> "Figure":
         value.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=8, borderaxespad=0.2)
         said = f"What policies would have earned: {about['source']}" if title is None else title
         chart.suptitle(textwrap.fill(said, 90), fontsize=8.5, x=0.01, ha="left", parse_math=False)
-        note = (
-            f"{about['rounds']:,} rounds; bars: {100 * about['level']:.4g} % intervals, {about['intervals']}"
-        )
+        level = f"{100 * about['level']:.4g} % intervals, {about['intervals']}"
+        note = f"{about['rounds']:,} rounds; bars: {level}"
         chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
     return chart
 

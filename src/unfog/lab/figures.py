@@ -1,14 +1,13 @@
-"""Figures as publications print them. They hold no statistics: `report.curves` does.
+"""Figures of runs and sweeps, as publications print them. The statistics are those of `report.curves`.
 
-The horizontal axis of a figure of a sweep: where each value stands, and what is written there.
+A run is drawn as cumulative regret over rounds, an agent a curve. A sweep is drawn as final regret over what
+is swept, an agent a line. Both have 95 % intervals. The first field of a grid is the axis, and each
+combination of the others has a panel. A list of settings of several fields is one panel with the settings
+along its axis.
 
-Numbers stand at themselves, categories side by side. A value that is no number of the axis (`as told`, see
-lab/labels.py) stands at the number that it means where that is known, else to the right of all numbers.
-
-The figure of a sweep: final regret over what is swept, with 95 % intervals, an agent a line.
-
-The first field of a grid is the axis, and each combination of the others has a panel. Numbers are joined by
-lines, categories are not. A list of settings of several fields is one panel with the settings along its axis.
+Numbers stand at themselves along the axis and are joined by lines; categories stand side by side and are not
+joined. A value that is no number of the axis (`as told`, see lab/labels.py) stands at the number that it
+means where that is known, else to the right of all numbers.
 """
 
 import math
@@ -46,9 +45,22 @@ from unfog.lab.spec import Spec
 from unfog.maths.arrays import Array, Ints
 from unfog.plotting import COLUMN, DASHES, DPI, PAGE, STYLE
 
+FORMATS = ("svg", "pdf", "png")
+MOST_SWEPT = 8  # values of a field that have a curve each
+MOST_BANDS = 4  # bands that are told apart where they overlap; more curves have bars at a few rounds
+BARS = 5  # bars of a curve
+SHORT = 60  # letters of six names in one line of a page
+LETTERS = {COLUMN: 50, PAGE: 105}  # of a line of a title
+_SAMPLE: dict[str, Any] = {"handlelength": 2.7, "columnspacing": 1.0, "labelspacing": 0.3}
+
+MOST_PANELS = 12
+BESIDE = 3  # panels in a row
+ACROSS = 30  # letters of a panel's title
+MOST_BARS = 20  # settings in a panel whose intervals have ends; with more they are pale lines
+
 MOST_TICKS = 8  # numbers that are all written at the axis
 CLOSE = 0.15  # a share of the axis that a number takes
-MOST_WORDS = 30  # categories that are
+MOST_WORDS = 30  # categories that are all written
 UPRIGHT = 3  # categories whose words stand side by side
 
 
@@ -61,88 +73,6 @@ class Axis(NamedTuple):
     apart: bool = False  # whether the last one is none of the numbers, and not joined to them
 
 
-def axis_of(field: str, texts: Sequence[str], spec: Spec) -> Axis:
-    """The axis of one field, whose values are given as text."""
-    label = labels.plain(field)
-    odd = [text for text in texts if labels.apart(field, text)]
-    found = {text: float(text) for text in texts if text not in odd} if _numeric(field, spec) else {}
-    if not found:
-        return Axis(label, {text: labels.value(field, text) for text in texts}, None)
-    meant = labels.meant(field, spec.problem)
-    known = meant is not None and meant not in found.values()
-    places = found | dict.fromkeys(odd, float(meant) if known and meant is not None else _beyond(found))
-    order = sorted(places, key=places.__getitem__)
-    ticks = {text: text if text in found else labels.value(field, text) for text in order}
-    if known:
-        ticks |= {text: f"{meant:g}\n({ticks[text]})" for text in odd}
-    values = [places[text] for text in order]
-    if _law(values) == "symlog":
-        label += f"\n(logarithmic from {min(value for value in values if value > 0):g} on)"
-    return Axis(label, ticks, values, bool(odd) and not known)
-
-
-def _numeric(field: str, spec: Spec) -> bool:
-    return sweeps.numeric(sweeps.values(spec.sweep)[field])
-
-
-def _beyond(found: Mapping[str, float]) -> float:
-    """The next place after these numbers, in steps like theirs."""
-    known = sorted(found.values())
-    if known[0] > 0 and geometric(known):
-        return known[-1] * known[-1] / known[-2]
-    return known[-1] + ((known[-1] - known[0]) / (len(known) - 1) if len(known) > 1 else 1.0)
-
-
-def scale(axes: Axes, axis: Axis) -> None:
-    """Ticks at the values themselves where they are few; a logarithmic axis where they are far apart."""
-    words = list(axis.ticks.values())
-    if axis.values is None:
-        if len(words) <= MOST_WORDS:
-            slant = len(words) > UPRIGHT and max(map(len, words)) > 3
-            slanted: dict[str, Any] = {"rotation": 30, "ha": "right"} if slant else {}
-            axes.set_xticks(range(len(words)), words, **slanted)
-        axes.set_xlim(-0.6, len(words) - 0.4)
-        return
-    ticks = dict(zip(axis.values, words, strict=True))
-    above, law = [value for value in axis.values if value > 0], _law(axis.values)
-    if law != "linear":
-        told: dict[str, Any] = {"linthresh": min(above), "linscale": 0.5} if law == "symlog" else {}
-        axes.set_xscale(law, **told)
-        if len(ticks) > MOST_TICKS:
-            wanted = np.geomspace(above[0], above[-1], MOST_TICKS // 2)
-            ticks = {at: ticks[at] for at in (min(above, key=lambda v: abs(v - x)) for x in wanted)}
-    if len(ticks) <= MOST_TICKS:
-        axes.set_xticks(list(ticks), list(ticks.values()))
-        axes.minorticks_off()
-
-
-def _law(values: Sequence[float]) -> str:
-    """The scale of numbers in increasing order: `linear`, `log`, or `symlog` where 0 is among them."""
-    above = [value for value in values if value > 0]
-    if min(values) < 0 or not (geometric(above) or _crowded(values)):
-        return "linear"
-    return "log" if len(above) == len(values) else "symlog"
-
-
-def _crowded(values: Sequence[float]) -> bool:
-    """Whether what is written at two of these numbers, in increasing order, would overlap."""
-    return bool(len(values) > 2 and np.diff(values).min() < CLOSE * (values[-1] - values[0]))
-
-
-def geometric(values: Sequence[float]) -> bool:
-    """Whether numbers in increasing order are spread more evenly by their ratios than by their distances."""
-    if len(values) < 3:
-        return False
-    gaps, ratios = np.diff(values), np.diff(np.log(values))
-    return bool(ratios.std() / ratios.mean() < gaps.std() / gaps.mean() - 1e-9)
-
-
-MOST_PANELS = 12
-BESIDE = 3  # panels in a row
-ACROSS = 30  # letters of a panel's title
-MOST_BARS = 20  # settings in a panel whose intervals have ends; of more they are pale lines
-
-
 class Panel(NamedTuple):
     """A panel: the places of its settings along the axis, and final regrets (settings, agents)."""
 
@@ -150,6 +80,157 @@ class Panel(NamedTuple):
     along: list[int]
     mean: Array
     half: Array
+
+
+def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = None) -> Figure:
+    """Mean cumulative regret over rounds, one curve an agent, with 95 % intervals.
+
+    Of a sweep the final regret over what is swept; of one agent and a few values of one field a curve each.
+    It is one column of a printed page wide where the legend fits into it, else two; or `width` inches.
+
+    >>> import unfog
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
+    >>> result = unfog.run(problem, agents=["unfog", "naive"], rounds=50, trials=20, seed=0)
+    >>> unfog.figure(result).axes[0].get_ylabel()
+    'reward lost so far (regret)'
+    """
+    spec = Spec.model_validate_json(data.attrs["spec"])
+    if _single(data, spec):
+        spec = spec.model_copy(update={"sweep": {}})
+    if spec.sweep and not _few(spec):
+        return sweep_figure(data, spec, spec.title if title is None else title, width)
+    lines, trials = curves(data), data.sizes["trial"]
+    beside = not spec.sweep and ((width or 0) >= PAGE or not narrow(line.label for line in lines))
+    wide = width or (PAGE if beside else COLUMN)
+    with mpl.rc_context(STYLE):
+        chart = Figure(figsize=(wide, 3.0), dpi=DPI, layout="constrained")
+        axes = chart.subplots()
+        draw(axes, lines, spec.sweep)
+        _legend(axes, spec.sweep, beside)
+        words = heading(
+            data, spec.title if title is None else title, LETTERS[PAGE if wide >= PAGE else COLUMN]
+        )
+        chart.suptitle(words, fontsize=8.5, x=0.01, ha="left", parse_math=False)
+        shown = f"; {_intervals(len(lines))}: 95 % intervals"
+        note = averaged(data, spec) + (shown if trials > 1 else "")
+        chart.supxlabel(note, **EDGE)
+    return chart
+
+
+def _single(data: xr.Dataset, spec: Spec) -> bool:
+    """Whether this is one setting of a sweep, taken out of it."""
+    return set(data["regret"].dims) <= set(OWN) and {*data["agent"].values} <= {*spec.run.agents}
+
+
+def _few(spec: Spec) -> bool:
+    """Whether a sweep has so little to show that all of its curves go into one panel."""
+    values = sweeps.values(spec.sweep)
+    return len(spec.run.agents) == 1 and len(values) == 1 and len(sweeps.labels(spec.sweep)) <= MOST_SWEPT
+
+
+def panels(runs: Sequence[xr.Dataset]) -> Figure:
+    """Several runs side by side with one legend, as wide as a printed page."""
+    with mpl.rc_context(STYLE):
+        chart = Figure(figsize=(max(PAGE, 2.3 * len(runs)), 2.9), dpi=DPI, layout="constrained")
+        row = chart.subplots(1, len(runs), squeeze=False)[0]
+        handles = dict[str, Any]()
+        for axes, data in zip(row, runs, strict=True):
+            spec = Spec.model_validate_json(data.attrs["spec"])
+            draw(axes, curves(data), spec.sweep)
+            axes.set_title(heading(data, spec.title, 32), **TITLE)
+            axes.set_xlabel(f"round\n{averaged(data, spec)}")
+            handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        for axes in row[1:]:
+            axes.set_ylabel("")
+        names = sorted(handles, key=lambda name: name != called(FIRST))
+        beside = 6 if len("".join(names)) <= SHORT else 5
+        chart.legend(
+            [handles[name] for name in names], names, loc="outside upper left", ncols=beside, **_SAMPLE
+        )
+        if any(data.sizes["trial"] > 1 for data in runs):
+            shown = sorted({_intervals(len(curves(data))) for data in runs})
+            chart.supxlabel(f"{' and '.join(shown)}: 95 % intervals", **EDGE)
+    return chart
+
+
+def draw(axes: Axes, lines: Sequence[Curve], swept: sweeps.Sweep | None = None) -> None:
+    """The curves with their intervals on given axes, the highest one first."""
+    each = list(zip(lines, _looks(lines, swept or {}), strict=True))
+    if not swept:
+        each.sort(key=lambda pair: -pair[0].mean[-1])
+    for place, (line, (label, look)) in enumerate(each):
+        few = _few_rounds(len(line.rounds), place / len(lines))
+        mark: dict[str, Any] = {
+            "marker": look.mark,
+            "markersize": 2.2 + look.width,
+            "markevery": few.tolist(),
+        }
+        axes.plot(line.rounds, line.mean, label=label, **mark, **look.line())
+        if len(lines) <= MOST_BANDS:
+            _band(axes, line, look)
+        else:
+            _bars(axes, line, look, few)
+    axes.set(xlabel="round", ylabel=SO_FAR)
+    axes.set_xlim(0, 1.03 * lines[0].rounds[-1])
+    axes.set_ylim(bottom=0)
+
+
+def _looks(lines: Sequence[Curve], swept: sweeps.Sweep) -> list[tuple[str, Look]]:
+    """What a curve is called and looks like: the agent's, or of one agent a shade for each value swept."""
+    names = [line.label for line in lines]
+    if not swept:
+        return [(called(name), look) for name, look in looks(names).items()]
+    [(field, values)] = sweeps.values(swept).items()
+    texts = dict(zip(sweeps.labels(swept), sweeps.spelled(values), strict=True))
+    shades = mpl.colormaps["cividis"](np.linspace(0.0, 0.8, len(texts)))  # apart for everybody, and in grey
+    found = list[tuple[str, Look]]()
+    for place, (label, text) in enumerate(texts.items()):
+        look = Look(mpl.colors.to_hex(shades[place]), DASHES[place % len(DASHES)], "o")
+        found += [(labels.value(field, text), look)] * any(name.endswith(label) for name in names)
+    return found
+
+
+def _intervals(number: int) -> str:
+    """How so many curves show them."""
+    return "bands" if number <= MOST_BANDS else "bars"
+
+
+def _few_rounds(number: int, aside: float) -> Ints:
+    """Places of marks and bars, others for each curve, so that they stand side by side."""
+    last = (number - 1) * (1 - 0.12 * aside)
+    return np.unique(np.linspace(last / BARS, last, BARS).round().astype(int))
+
+
+def _band(axes: Axes, line: Curve, look: Look) -> None:
+    """A light fill with thin edges."""
+    ends = line.mean - line.half_width, line.mean + line.half_width
+    axes.fill_between(
+        line.rounds, *ends, facecolor=(look.colour, 0.13), edgecolor=(look.colour, 0.55), linewidth=0.4
+    )
+
+
+def _bars(axes: Axes, line: Curve, look: Look, few: Ints) -> None:
+    """Intervals at a few rounds."""
+    bars: dict[str, Any] = {"fmt": "none", "ecolor": look.colour, "elinewidth": 1.0, "capsize": 1.8}
+    axes.errorbar(line.rounds[few], line.mean[few], line.half_width[few], zorder=look.above, **bars)
+
+
+def _legend(axes: Axes, swept: sweeps.Sweep, beside: bool) -> None:
+    """The recommended agent first, then by where curves end; of a sweep the values in their order."""
+    handles, names = axes.get_legend_handles_labels()
+    order = sorted(range(len(names)), key=lambda i: names[i] != called(FIRST))
+    where: dict[str, Any] = {
+        "loc": "lower left",
+        "bbox_to_anchor": (-0.14, 1.0),
+        "ncols": 2,
+        "borderaxespad": 0.1,
+    }
+    if beside:
+        where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
+    if swept:
+        [field] = sweeps.fields(swept)
+        where |= {"title": labels.plain(field), "alignment": "left", "title_fontsize": 8, "ncols": 4}
+    axes.legend([handles[i] for i in order], [names[i] for i in order], **_SAMPLE, **where)
 
 
 def sweep_figure(data: xr.Dataset, spec: Spec, title: str, width: float | None = None) -> Figure:
@@ -286,166 +367,80 @@ def _points(
         bar.set(linestyle="-", alpha=0.3 if crowded else 1.0)
 
 
-MOST_SWEPT = 8  # values of a field that have a curve each
-MOST_BANDS = 4  # bands that are told apart where they overlap; more curves have bars at a few rounds
-BARS = 5  # bars of a curve
-FORMATS = ("svg", "pdf", "png")
-SHORT = 60  # letters of six names in one line of a page
-LETTERS = {COLUMN: 50, PAGE: 105}  # of a line of a title
+def axis_of(field: str, texts: Sequence[str], spec: Spec) -> Axis:
+    """The axis of one field, whose values are given as text."""
+    label = labels.plain(field)
+    odd = [text for text in texts if labels.apart(field, text)]
+    found = {text: float(text) for text in texts if text not in odd} if _numeric(field, spec) else {}
+    if not found:
+        return Axis(label, {text: labels.value(field, text) for text in texts}, None)
+    meant = labels.meant(field, spec.problem)
+    known = meant is not None and meant not in found.values()
+    places = found | dict.fromkeys(odd, float(meant) if known and meant is not None else _beyond(found))
+    order = sorted(places, key=places.__getitem__)
+    ticks = {text: text if text in found else labels.value(field, text) for text in order}
+    if known:
+        ticks |= {text: f"{meant:g}\n({ticks[text]})" for text in odd}
+    values = [places[text] for text in order]
+    if _law(values) == "symlog":
+        label += f"\n(logarithmic from {min(value for value in values if value > 0):g} on)"
+    return Axis(label, ticks, values, bool(odd) and not known)
 
 
-def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = None) -> Figure:
-    """Mean cumulative regret over rounds, one curve an agent, with 95 % intervals.
-
-    Of a sweep the final regret over what is swept; of one agent and a few values of one field a curve each.
-    It is one column of a printed page wide where the legend fits into it, else two; or `width` inches.
-
-    >>> import unfog
-    >>> problem = unfog.GaussianProblem(dim=2, actions=5)
-    >>> result = unfog.run(problem, agents=["unfog", "naive"], rounds=50, trials=20, seed=0)
-    >>> unfog.figure(result).axes[0].get_ylabel()
-    'reward lost so far (regret)'
-    """
-    spec = Spec.model_validate_json(data.attrs["spec"])
-    if _single(data, spec):
-        spec = spec.model_copy(update={"sweep": {}})
-    if spec.sweep and not _few(spec):
-        return sweep_figure(data, spec, spec.title if title is None else title, width)
-    lines, trials = curves(data), data.sizes["trial"]
-    beside = not spec.sweep and ((width or 0) >= PAGE or not narrow(line.label for line in lines))
-    wide = width or (PAGE if beside else COLUMN)
-    with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(wide, 3.0), dpi=DPI, layout="constrained")
-        axes = chart.subplots()
-        draw(axes, lines, spec.sweep)
-        _legend(axes, spec.sweep, beside)
-        words = heading(
-            data, spec.title if title is None else title, LETTERS[PAGE if wide >= PAGE else COLUMN]
-        )
-        chart.suptitle(words, fontsize=8.5, x=0.01, ha="left", parse_math=False)
-        shown = f"; {_intervals(len(lines))}: 95 % intervals"
-        note = averaged(data, spec) + (shown if trials > 1 else "")
-        chart.supxlabel(note, **EDGE)
-    return chart
+def _numeric(field: str, spec: Spec) -> bool:
+    return sweeps.numeric(sweeps.values(spec.sweep)[field])
 
 
-def panels(runs: Sequence[xr.Dataset]) -> Figure:
-    """Several runs side by side with one legend, as wide as a printed page."""
-    with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(max(PAGE, 2.3 * len(runs)), 2.9), dpi=DPI, layout="constrained")
-        row = chart.subplots(1, len(runs), squeeze=False)[0]
-        handles = dict[str, Any]()
-        for axes, data in zip(row, runs, strict=True):
-            spec = Spec.model_validate_json(data.attrs["spec"])
-            draw(axes, curves(data), spec.sweep)
-            axes.set_title(heading(data, spec.title, 32), **TITLE)
-            axes.set_xlabel(f"round\n{averaged(data, spec)}")
-            handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-        for axes in row[1:]:
-            axes.set_ylabel("")
-        names = sorted(handles, key=lambda name: name != called(FIRST))
-        beside = 6 if len("".join(names)) <= SHORT else 5
-        chart.legend(
-            [handles[name] for name in names], names, loc="outside upper left", ncols=beside, **_SAMPLE
-        )
-        if any(data.sizes["trial"] > 1 for data in runs):
-            shown = sorted({_intervals(len(curves(data))) for data in runs})
-            chart.supxlabel(f"{' and '.join(shown)}: 95 % intervals", **EDGE)
-    return chart
+def _beyond(found: Mapping[str, float]) -> float:
+    """The next place after these numbers, in steps like theirs."""
+    known = sorted(found.values())
+    if known[0] > 0 and geometric(known):
+        return known[-1] * known[-1] / known[-2]
+    return known[-1] + ((known[-1] - known[0]) / (len(known) - 1) if len(known) > 1 else 1.0)
 
 
-def _single(data: xr.Dataset, spec: Spec) -> bool:
-    """Whether this is one setting of a sweep, taken out of it."""
-    return set(data["regret"].dims) <= set(OWN) and {*data["agent"].values} <= {*spec.run.agents}
+def scale(axes: Axes, axis: Axis) -> None:
+    """Ticks at the values themselves where they are few; a logarithmic axis where they are far apart."""
+    words = list(axis.ticks.values())
+    if axis.values is None:
+        if len(words) <= MOST_WORDS:
+            slant = len(words) > UPRIGHT and max(map(len, words)) > 3
+            slanted: dict[str, Any] = {"rotation": 30, "ha": "right"} if slant else {}
+            axes.set_xticks(range(len(words)), words, **slanted)
+        axes.set_xlim(-0.6, len(words) - 0.4)
+        return
+    ticks = dict(zip(axis.values, words, strict=True))
+    above, law = [value for value in axis.values if value > 0], _law(axis.values)
+    if law != "linear":
+        told: dict[str, Any] = {"linthresh": min(above), "linscale": 0.5} if law == "symlog" else {}
+        axes.set_xscale(law, **told)
+        if len(ticks) > MOST_TICKS:
+            wanted = np.geomspace(above[0], above[-1], MOST_TICKS // 2)
+            ticks = {at: ticks[at] for at in (min(above, key=lambda v: abs(v - x)) for x in wanted)}
+    if len(ticks) <= MOST_TICKS:
+        axes.set_xticks(list(ticks), list(ticks.values()))
+        axes.minorticks_off()
 
 
-def _few(spec: Spec) -> bool:
-    """Whether a sweep has so little to show that all of its curves go into one panel."""
-    values = sweeps.values(spec.sweep)
-    return len(spec.run.agents) == 1 and len(values) == 1 and len(sweeps.labels(spec.sweep)) <= MOST_SWEPT
+def _law(values: Sequence[float]) -> str:
+    """The scale of numbers in increasing order: `linear`, `log`, or `symlog` where 0 is among them."""
+    above = [value for value in values if value > 0]
+    if min(values) < 0 or not (geometric(above) or _crowded(values)):
+        return "linear"
+    return "log" if len(above) == len(values) else "symlog"
 
 
-def _looks(lines: Sequence[Curve], swept: sweeps.Sweep) -> list[tuple[str, Look]]:
-    """What a curve is called and looks like: the agent's, or of one agent a shade for each value swept."""
-    names = [line.label for line in lines]
-    if not swept:
-        return [(called(name), look) for name, look in looks(names).items()]
-    [(field, values)] = sweeps.values(swept).items()
-    texts = dict(zip(sweeps.labels(swept), sweeps.spelled(values), strict=True))
-    shades = mpl.colormaps["cividis"](np.linspace(0.0, 0.8, len(texts)))  # apart for everybody, and in grey
-    found = list[tuple[str, Look]]()
-    for place, (label, text) in enumerate(texts.items()):
-        look = Look(mpl.colors.to_hex(shades[place]), DASHES[place % len(DASHES)], "o")
-        found += [(labels.value(field, text), look)] * any(name.endswith(label) for name in names)
-    return found
+def _crowded(values: Sequence[float]) -> bool:
+    """Whether what is written at two of these numbers, in increasing order, would overlap."""
+    return bool(len(values) > 2 and np.diff(values).min() < CLOSE * (values[-1] - values[0]))
 
 
-def draw(axes: Axes, lines: Sequence[Curve], swept: sweeps.Sweep | None = None) -> None:
-    """The curves with their intervals on given axes, the highest one first."""
-    each = list(zip(lines, _looks(lines, swept or {}), strict=True))
-    if not swept:
-        each.sort(key=lambda pair: -pair[0].mean[-1])
-    for place, (line, (label, look)) in enumerate(each):
-        few = _few_rounds(len(line.rounds), place / len(lines))
-        mark: dict[str, Any] = {
-            "marker": look.mark,
-            "markersize": 2.2 + look.width,
-            "markevery": few.tolist(),
-        }
-        axes.plot(line.rounds, line.mean, label=label, **mark, **look.line())
-        if len(lines) <= MOST_BANDS:
-            _band(axes, line, look)
-        else:
-            _bars(axes, line, look, few)
-    axes.set(xlabel="round", ylabel=SO_FAR)
-    axes.set_xlim(0, 1.03 * lines[0].rounds[-1])
-    axes.set_ylim(bottom=0)
-
-
-def _intervals(number: int) -> str:
-    """How so many curves show them."""
-    return "bands" if number <= MOST_BANDS else "bars"
-
-
-def _few_rounds(number: int, aside: float) -> Ints:
-    """Places of marks and bars, others for each curve, so that they stand side by side."""
-    last = (number - 1) * (1 - 0.12 * aside)
-    return np.unique(np.linspace(last / BARS, last, BARS).round().astype(int))
-
-
-def _band(axes: Axes, line: Curve, look: Look) -> None:
-    """A light fill with thin edges."""
-    ends = line.mean - line.half_width, line.mean + line.half_width
-    axes.fill_between(
-        line.rounds, *ends, facecolor=(look.colour, 0.13), edgecolor=(look.colour, 0.55), linewidth=0.4
-    )
-
-
-def _bars(axes: Axes, line: Curve, look: Look, few: Ints) -> None:
-    """Intervals at a few rounds."""
-    bars: dict[str, Any] = {"fmt": "none", "ecolor": look.colour, "elinewidth": 1.0, "capsize": 1.8}
-    axes.errorbar(line.rounds[few], line.mean[few], line.half_width[few], zorder=look.above, **bars)
-
-
-_SAMPLE: dict[str, Any] = {"handlelength": 2.7, "columnspacing": 1.0, "labelspacing": 0.3}
-
-
-def _legend(axes: Axes, swept: sweeps.Sweep, beside: bool) -> None:
-    """The recommended agent first, then by where curves end; of a sweep the values in their order."""
-    handles, names = axes.get_legend_handles_labels()
-    order = sorted(range(len(names)), key=lambda i: names[i] != called(FIRST))
-    where: dict[str, Any] = {
-        "loc": "lower left",
-        "bbox_to_anchor": (-0.14, 1.0),
-        "ncols": 2,
-        "borderaxespad": 0.1,
-    }
-    if beside:
-        where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
-    if swept:
-        [field] = sweeps.fields(swept)
-        where |= {"title": labels.plain(field), "alignment": "left", "title_fontsize": 8, "ncols": 4}
-    axes.legend([handles[i] for i in order], [names[i] for i in order], **_SAMPLE, **where)
+def geometric(values: Sequence[float]) -> bool:
+    """Whether numbers in increasing order are spread more evenly by their ratios than by their distances."""
+    if len(values) < 3:
+        return False
+    gaps, ratios = np.diff(values), np.diff(np.log(values))
+    return bool(ratios.std() / ratios.mean() < gaps.std() / gaps.mean() - 1e-9)
 
 
 def save(

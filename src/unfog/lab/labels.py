@@ -1,14 +1,13 @@
-"""What an agent looks like in figures, and what all figures of runs say at their edges.
+"""Fields in words, and the colours and names of agents: what all figures and tables share.
 
 One agent has one name, one colour, one dash and one mark in every figure: `LOOKS` is the only place that says
 which. A name that is not there (a row of one's own, a row with settings) has a look that follows from the
 name alone. Only where two such names of one figure fall on the same colour does the later one in the alphabet
 take the next.
 
-The fields of a problem in words, for axes and the titles of panels: one table for all figures.
-
-Some values do not mean what they say: an actual size of the noise of 0 says that the noise is as agents were
-told. They have words of their own in figures and tables, and are never drawn at zero.
+The fields of a problem have words for axes and the titles of panels. Some values do not mean what they say:
+an actual size of the noise of 0 says that the noise is as agents were told. They have words of their own in
+figures and tables, and are never drawn at zero.
 """
 
 import re
@@ -71,53 +70,15 @@ WORDS = {
     "units": "number of sensors",
     "white": "size of fresh noise",
 }
-APART: dict[str, str] = {
-    "actual_noise_cov": "as told",
-    "tails": "Gaussian",
-    "told_contexts": "all",
-}  # what 0 means
+APART = {"actual_noise_cov": "as told", "tails": "Gaussian", "told_contexts": "all"}  # what 0 means
 TOLD = {"actual_noise_cov": "noise_cov"}  # where what was told stands
 
-
-def plain(field: str) -> str:
-    """A field in words."""
-    return WORDS.get(field, field.replace("_", " "))
-
-
-def value(field: str, text: str) -> str:
-    """A value in words: `as told` for an actual size of the noise of 0."""
-    return APART[field] if apart(field, text) else text
-
-
-def values(setting: Mapping[str, str]) -> dict[str, str]:
-    """A setting with its values in words."""
-    return {field: value(field, text) for field, text in setting.items()}
-
-
-def labelled(name: str) -> str:
-    """A name with a setting after it, in words: `alg1 tails=Gaussian` for `alg1 tails=0`."""
-    for field, said in APART.items():
-        name = re.sub(rf"(?<= {field}=)0(\.0)?(?= |$)", said, name)
-    return name
-
-
-def apart(field: str, text: str) -> bool:
-    """Whether a value, as text, is none of the axis's numbers."""
-    return field in APART and text in {"0", "0.0"}
-
-
-def meant(field: str, problem: Mapping[str, Any]) -> float | None:
-    """The number that stands for a value that is apart: what was told, where that is a number."""
-    told = problem.get(TOLD.get(field, ""))
-    return float(told) if isinstance(told, int | float) and not isinstance(told, bool) else None
-
-
+PAPER = {"alg1": "Algorithm 1", "alg2": "Algorithm 2"}
+FIRST = "unfog"  # the agent that is recommended: in front, and first in every legend
+SO_FAR, IN_ALL = "reward lost so far (regret)", "reward lost in all (regret)"  # what axes of regret say
 TITLE: dict[str, Any] = {"fontsize": 8.5, "loc": "left", "parse_math": False}
 EDGE: dict[str, Any] = {"fontsize": 7, "color": "0.35", "x": 0.99, "ha": "right"}
 MOST_ABOVE, LONGEST = 6, 20  # names over axes of one column, and their letters
-PAPER = {"alg1": "Algorithm 1", "alg2": "Algorithm 2"}
-SO_FAR, IN_ALL = "reward lost so far (regret)", "reward lost in all (regret)"  # what axes of regret say
-FIRST = "unfog"  # the agent that is recommended: in front, and first in every legend
 
 
 class Look(NamedTuple):
@@ -209,11 +170,44 @@ _RIVALS: dict[str, tuple[str, int, str]] = {
 }
 LOOKS = {name: Look(colour, DASHES[dash], mark) for name, (colour, dash, mark) in (_MAP | _RIVALS).items()}
 LOOKS[FIRST] = LOOKS[FIRST]._replace(width=2.6, above=3.0)
-# For names that are not there: none of these is anybody's.
+# For names without a look of their own: no colour in `LOOKS` is one of these.
 _LEFT = (
     "#4477AA", "#228B44", "#B8860B", "#AA4499", "#5A4A42", "#2AA5A0",
     "#7A52C7", "#8FA31E", "#C06C84", "#355C7D", "#9A7B4F", "#607D8B",
 )  # fmt: skip
+
+
+def plain(field: str) -> str:
+    """A field in words."""
+    return WORDS.get(field, field.replace("_", " "))
+
+
+def value(field: str, text: str) -> str:
+    """A value in words: `as told` for an actual size of the noise of 0."""
+    return APART[field] if apart(field, text) else text
+
+
+def values(setting: Mapping[str, str]) -> dict[str, str]:
+    """A setting with its values in words."""
+    return {field: value(field, text) for field, text in setting.items()}
+
+
+def labelled(name: str) -> str:
+    """A name with a setting after it, in words: `alg1 tails=Gaussian` for `alg1 tails=0`."""
+    for field, said in APART.items():
+        name = re.sub(rf"(?<= {field}=)0(\.0)?(?= |$)", said, name)
+    return name
+
+
+def apart(field: str, text: str) -> bool:
+    """Whether a value, as text, is none of the axis's numbers."""
+    return field in APART and text in {"0", "0.0"}
+
+
+def meant(field: str, problem: Mapping[str, Any]) -> float | None:
+    """The number that stands for a value that is apart: what was told, where that is a number."""
+    told = problem.get(TOLD.get(field, ""))
+    return float(told) if isinstance(told, int | float) and not isinstance(told, bool) else None
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:

@@ -1,13 +1,11 @@
-"""How far a sweep is: what is finished of each setting, and how long the rest will take.
+"""How far a run is, for programs and for people.
+
+A program gives a `Progress`, or a `Watcher` that hears of single settings, too. People are shown it on
+stderr, by `unfog run` and by `progress=True`: on a terminal a bar, or for a sweep a table of settings;
+elsewhere a line now and then.
 
 Settings differ in how long they take, so time is counted in the engine's estimates: with c the estimated
 seconds of what was played so far in e seconds, whatever is estimated at x takes e x / c.
-
-How far a run is, for whoever wants to be told.
-
-How far a run is, for people, on stderr: what `unfog run` and `progress=True` show.
-
-Where there is a terminal that is a bar, or for a sweep a table of settings; elsewhere a line now and then.
 """
 
 import sys
@@ -26,6 +24,59 @@ from unfog.validation import InputError, shown
 if TYPE_CHECKING:
     from rich.console import Group
 
+EVERY = 30.0  # seconds between lines where there is no terminal
+MOST_ROWS = 20
+
+
+class Progress(Protocol):
+    """Told how much work there is, then of every piece done."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Agent-rounds done so far, of so many."""
+        ...
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """A `Progress` that wants to hear of single settings, too."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Agent-rounds done so far, of so many."""
+        ...
+
+    def settings(self, done: Sequence[int]) -> None:
+        """Trials of each setting that are finished: at the start, and whenever there are more."""
+        ...
+
+
+def quiet(done: int, total: int) -> None:
+    """Say nothing."""
+
+
+class Count:
+    """What is done of a plan."""
+
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        """Nothing so far."""
+        self._progress, self._done = progress, 0
+        self._trials = [0] * len(plan.work.jobs)
+
+    def begins(self, rounds: int) -> None:
+        """So many agent-rounds were there before."""
+        self._done = rounds
+
+    def tick(self, rounds: int, total: int) -> None:
+        """So many agent-rounds more, of as many as there will be, as far as is known."""
+        self._done += rounds
+        self._progress(min(self._done, total), total)
+
+    def finished(self, pieces: Iterable[Piece]) -> None:
+        """These pieces are there."""
+        for piece in pieces:
+            self._trials[piece.setting] += len(piece.trials)
+        if isinstance(self._progress, Watcher):
+            self._progress.settings(self._trials)
+
 
 class Row(NamedTuple):
     """A setting."""
@@ -41,11 +92,8 @@ class Tally:
     def __init__(self, plan: Plan, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing is done."""
         work = plan.work
-        self.name, self.labels, self.trials = (
-            plan.spec.name,
-            [one.strip() for one in plan.labels],
-            work.trials,
-        )
+        self.name, self.trials = plan.spec.name, work.trials
+        self.labels = [one.strip() for one in plan.labels]
         self._costs = np.zeros(len(self.labels))
         for piece in work.pieces:
             self._costs[piece.setting] += work.seconds(piece)
@@ -111,67 +159,6 @@ class Tally:
         return f"{self.name}: {self.share:.0%} done{several}" + (f", {spell(left)} left" if left else "")
 
 
-def spell(seconds: float) -> str:
-    """A length of time, roughly."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-class Progress(Protocol):
-    """Told how much work there is, then of every piece done."""
-
-    def __call__(self, done: int, total: int) -> None:
-        """Agent-rounds done so far, of so many."""
-        ...
-
-
-@runtime_checkable
-class Watcher(Protocol):
-    """A `Progress` that wants to hear of single settings, too."""
-
-    def __call__(self, done: int, total: int) -> None:
-        """Agent-rounds done so far, of so many."""
-        ...
-
-    def settings(self, done: Sequence[int]) -> None:
-        """Trials of each setting that are finished: at the start, and whenever there are more."""
-        ...
-
-
-def quiet(done: int, total: int) -> None:
-    """Say nothing."""
-
-
-class Count:
-    """What is done of a plan."""
-
-    def __init__(self, plan: Plan, progress: Progress) -> None:
-        """Nothing so far."""
-        self._progress, self._done = progress, 0
-        self._trials = [0] * len(plan.work.jobs)
-
-    def begins(self, rounds: int) -> None:
-        """So many agent-rounds were there before."""
-        self._done = rounds
-
-    def tick(self, rounds: int, total: int) -> None:
-        """So many agent-rounds more, of as many as there will be, as far as is known."""
-        self._done += rounds
-        self._progress(min(self._done, total), total)
-
-    def finished(self, pieces: Iterable[Piece]) -> None:
-        """These pieces are there."""
-        for piece in pieces:
-            self._trials[piece.setting] += len(piece.trials)
-        if isinstance(self._progress, Watcher):
-            self._progress.settings(self._trials)
-
-
-EVERY = 30.0  # seconds between lines where there is no terminal
-MOST_ROWS = 20
-
-
 @contextmanager
 def asked(progress: Progress | bool, plan: Plan) -> Iterator[Progress]:
     """What is to be told of a plan while it is played: nothing, a function of one's own, or this display."""
@@ -205,6 +192,24 @@ def watching(plan: Plan) -> Iterator[Progress]:
         rows = max(1, min(MOST_ROWS, console.height - 5))
         with Live(get_renderable=lambda: board(tally, rows), console=console, transient=True):
             yield tally
+
+
+@contextmanager
+def bar(name: str) -> Iterator[Progress]:
+    """A bar that fills with the agent-rounds done."""
+    # rich comes with typer
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn(name), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as display:
+        task = display.add_task(name, total=None)
+
+        def advance(done: int, total: int) -> None:
+            display.update(task, completed=done, total=total)
+
+        yield advance
 
 
 class Lines:
@@ -244,19 +249,8 @@ def board(tally: Tally, most: int) -> "Group":
     return Group(table, *([Text(f"and {more} more")] if more else []), Text(tally.line()))
 
 
-@contextmanager
-def bar(name: str) -> Iterator[Progress]:
-    """A bar that fills with the agent-rounds done."""
-    # rich comes with typer
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn(name), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as display:
-        task = display.add_task(name, total=None)
-
-        def advance(done: int, total: int) -> None:
-            display.update(task, completed=done, total=total)
-
-        yield advance
+def spell(seconds: float) -> str:
+    """A length of time, roughly."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,22 +1,19 @@
-"""What a run says in numbers: means over trials with standard errors, paired differences, and tails.
+"""A run in numbers and as a table: means over trials with standard errors, paired differences, and tails.
 
-What stands below a table of regret: what its columns mean, in plain words, in 80 columns.
+    agent       regret  minus oracle
+    alg1    24.4 ± 6.0    +0.1 ± 1.4
+    oracle  24.3 ± 6.4             -
 
-The table of a sweep: rows in groups by setting, a value written where it changes, at most 80 columns.
+The reference is `oracle` where it plays, else the first agent, and always that of the same setting: a row of
+a sweep is never compared with a row of another setting. The rows of a sweep are grouped by setting, and a
+value is written where it changes:
 
-actions  noise_cov  agent         regret  minus oracle
-10       0.5        alg1    140.1 ± 10.2    -5.1 ± 2.2
-oracle  145.2 ± 11.0             -
-1.0        alg1    ...
+    actions  noise_cov  agent         regret  minus oracle
+    10       0.5        alg1    140.1 ± 10.2    -5.1 ± 2.2
+                        oracle  145.2 ± 11.0             -
+             1.0        alg1    ...
 
-A run's table for people: regret, its difference from one reference, and what else is asked for.
-
-agent       regret  minus oracle
-alg1    24.4 ± 6.0    +0.1 ± 1.4
-oracle  24.3 ± 6.4             -
-
-It fits in 80 columns. The reference is `oracle` where it plays, else the first agent, and always that of the
-same setting: a row of a sweep is never compared with a row of another setting.
+Tables fit in 80 columns. Below them stands what their columns mean.
 """
 
 import itertools
@@ -46,9 +43,8 @@ SPREADS = (
     "q50, q99: quantiles over trials; linear: the share of trials whose regret in the\n"
     f"last quarter of the rounds is at least {LINEAR} of that in the quarter before"
 )
-PARTS_NOTE = (
-    "cb: cost of not knowing theta; ee1, ee2: of wrong contexts, < 0 where these help"  # their sum is regret
-)
+# The three add up to regret.
+PARTS_NOTE = "cb: cost of not knowing theta; ee1, ee2: of wrong contexts, < 0 where these help"
 NO_PARTS = "the parts of regret were not kept: this run has decompose = false"
 OTHERS = {
     REALISED: "realised: at the contexts drawn",
@@ -56,61 +52,6 @@ OTHERS = {
     PLAIN[1]: "true-context: against who sees it",
     PLAIN[2]: "plug-in: against who trusts the noisy one",
 }
-
-
-def notes_below(compared: bool, reference: str, parts: Collection[str] | None, tails: bool) -> list[str]:
-    """The lines below a table.
-
-    `reference` is a name that did not fit above its column, `parts` are the further losses that are shown, or
-    None where they were not asked for.
-    """
-    lines = [LEGEND if compared else REGRET]
-    if reference:
-        lines += textwrap.wrap(f"reference: {reference}", WIDTH, subsequent_indent="  ")
-    if parts is not None:
-        others = "; ".join(said for loss, said in OTHERS.items() if loss in parts)
-        split = PARTS_NOTE if SPLIT[0] in parts else NO_PARTS
-        lines += [line for said in (split, others) for line in textwrap.wrap(said, WIDTH)]
-    return lines + [SPREADS] * tails
-
-
-WIDEST = 40  # letters of fields and agent beside the numbers; where they are more, settings are numbered
-
-
-def sweep_lines(found: Flat, titles: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
-    """The whole of it, a row of cells for each agent of each setting."""
-    settings, agents = [labels.values(one) for one in found.settings], found.agents
-    top = f"{_several(len(settings), 'setting')} x {_several(len(agents), 'agent')}"
-    shown: Sequence[Mapping[str, str]] = settings
-    listed = list[str]()
-    if len(_names(settings, agents)[0]) > WIDEST:
-        shown = [{"setting": str(number)} for number in range(1, len(settings) + 1)]
-        for number, setting in enumerate(settings, 1):
-            listed += textwrap.wrap(
-                f"setting {number}:{sweeps.label(setting)}", WIDTH, subsequent_indent="  "
-            )
-    head, *names = _names(shown, agents)
-    return [f"{top} x {_several(found.trials, 'trial')}", *listed, columns(head, names, titles, cells)]
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
-
-
-def _names(settings: Sequence[Mapping[str, str]], agents: Sequence[str]) -> list[str]:
-    """The columns left of the numbers, each line as one text; the first is their head."""
-    rows, before = [[*settings[0], "agent"]], list[str]()
-    for setting in settings:
-        values = list(setting.values())
-        new = next((i for i, (a, b) in enumerate(zip(values, before, strict=False)) if a != b), 0)
-        rows.append(["" if i < new else value for i, value in enumerate(values)] + [agents[0]])
-        rows += [["" for _ in values] + [agent] for agent in agents[1:]]
-        before = values
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        (" " * GAP).join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows
-    ]
-
 
 TITLES = {
     REALISED: "realised",
@@ -121,9 +62,21 @@ TITLES = {
 }
 LOSSES = (*SPLIT, REALISED, BAYES, *PLAIN[1:])  # in this order
 SPREAD = {**dict.fromkeys(spread.QUANTILES, 1), "linear_share": 2}  # with so many digits
+MEASURED = (REALISED, BAYES)  # regret by another yardstick
+PARTS = (*SPLIT, *PLAIN[1:])
 REFERENCE = "oracle"
 UNNAMED = "minus reference"  # for a name that is too long to stand above a column
 LONGEST = 28  # letters above a column
+WIDEST = 40  # letters of fields and agent beside the numbers; where they are more, settings are numbered
+
+
+class Curve(NamedTuple):
+    """An agent's mean cumulative regret and the half-width of its 95 % interval."""
+
+    label: str
+    rounds: Ints
+    mean: Array
+    half_width: Array
 
 
 class Rows(NamedTuple):
@@ -143,105 +96,6 @@ class Rows(NamedTuple):
         """Of the column of differences."""
         title = f"minus {self.reference}"
         return title if self.reference and len(title) <= LONGEST else UNNAMED
-
-
-def text(
-    found: Flat,
-    facts: dict[str, Any],
-    labels: Sequence[str],
-    *,
-    seconds: float | None,
-    parts: bool,
-    tails: bool,
-) -> str:
-    """The whole of it, from a run's summary; `labels` are what a sweep's settings are called."""
-    swept = bool(found.settings[0])
-    rows = _rows(found, [] if swept else labels)
-    shown = [loss for loss in LOSSES if parts and loss in found.losses]
-    spreads = [*SPREAD] if tails else []
-    cells = _cells(facts, rows, shown, spreads, quantile(found.trials))
-    titles = ["regret", *([rows.title] if rows.compared else [])]
-    titles += [TITLES.get(name, name) for name in (*shown, *spreads)]
-    lines = sweep_lines(found, titles, cells) if swept else [columns("agent", found.agents, titles, cells)]
-    ratios = search.ratios(facts, quantile(found.trials))
-    reference = rows.reference if rows.compared and rows.title == UNNAMED else ""
-    below = notes_below(rows.compared, reference, shown if parts else None, tails)
-    return "\n".join([*_head(facts, seconds), *lines, *ratios, *below])
-
-
-def quantile(trials: int) -> float:
-    """How many standard errors make half a 95 % interval: Student's t, since trials may be few."""
-    return float(stdtrit(trials - 1, 0.975)) if trials > 1 else 0.0
-
-
-def _head(facts: dict[str, Any], seconds: float | None) -> list[str]:
-    """The lines above a table."""
-    took = "" if seconds is None else f", {seconds:.1f} s"
-    told = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{took}"
-    note = textwrap.wrap(f"note: {facts['note']}", WIDTH) if "note" in facts else []
-    return [*textwrap.wrap(f"{facts['experiment']}: {told}", WIDTH), *search.found(facts), *note]
-
-
-def _rows(found: Flat, labels: Sequence[str]) -> Rows:
-    """The rows of all settings; one's reference is the usual one of its own setting, or the first.
-
-    Folders of older versions have settings in the names of their agents: `labels` are how these end.
-    """
-    pairs = [(name, label) for label in found.labels for name in found.agents]
-    if any(labels):
-        ends = [next((x for x in labels if x and name.endswith(x)), "") for name, _ in pairs]
-        pairs = [(name.removesuffix(end), end) for (name, _), end in zip(pairs, ends, strict=True)]
-    first = {label: name for name, label in reversed(pairs)}
-    whom = {label: REFERENCE if (REFERENCE, label) in pairs else name for label, name in first.items()}
-    shared = {*whom.values()}
-    names = [name + label for name, label in pairs]
-    return Rows(names, [whom[label] + label for _, label in pairs], shared.pop() if len(shared) == 1 else "")
-
-
-def _cells(
-    facts: dict[str, Any], rows: Rows, shown: Sequence[str], spreads: Sequence[str], width: float
-) -> list[list[str]]:
-    """The numbers of each row."""
-    cells = []
-    for name, against in zip(rows.names, rows.against, strict=True):
-        row = facts["agents"][name]
-        gap = [_paired(facts["pairs"], name, against, width)] if rows.compared else []
-        losses = [_pm(row.get(loss), row.get(f"{loss}_se"), width) for loss in shown]
-        tails = [_spread(row[x], SPREAD[x]) for x in spreads]
-        cells.append([_pm(row["regret"], row["se"], width), *gap, *losses, *tails])
-    return cells
-
-
-def _spread(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:z.{digits}f}"
-
-
-def _paired(pairs: dict[str, Any], name: str, against: str, width: float) -> str:
-    if name == against:
-        return "-"
-    flip = f"{name} - {against}" not in pairs
-    pair = pairs[f"{against} - {name}" if flip else f"{name} - {against}"]
-    return _pm(-pair["mean"] if flip else pair["mean"], pair["se"], width, "+")
-
-
-def _pm(mean: float | None, se: float | None, width: float, sign: str = "") -> str:
-    if mean is None:
-        return "-"
-    half = "" if se is None else f" ± {width * se:.1f}"
-    return f"{mean:{sign}z.1f}{half}"
-
-
-MEASURED = (REALISED, BAYES)  # regret by another yardstick
-PARTS = (*SPLIT, *PLAIN[1:])
-
-
-class Curve(NamedTuple):
-    """An agent's mean cumulative regret and the half-width of its 95 % interval."""
-
-    label: str
-    rounds: Ints
-    mean: Array
-    half_width: Array
 
 
 def summary(data: "xr.Dataset", seconds: float | None = None) -> dict[str, Any]:
@@ -321,7 +175,7 @@ def curves(data: "xr.Dataset") -> list[Curve]:
 
 
 def drawn(found: Flat) -> list[Curve]:
-    """Likewise, of a run whose settings are on one axis already."""
+    """The curves of a run whose settings are on one axis already."""
     width = quantile(found.trials)
     lines = []
     for place, names in enumerate(_keys(found)):
@@ -339,6 +193,11 @@ def _curve(found: Flat, setting: int, agent: int) -> tuple[Ints, Array, Array]:
     values, trials = found.losses["regret"][setting, agent], found.trials
     se = values.std(0, ddof=1) / np.sqrt(trials) if trials > 1 else np.zeros(values.shape[1])
     return found.rounds, values.mean(0), se
+
+
+def quantile(trials: int) -> float:
+    """How many standard errors make half a 95 % interval: Student's t, since trials may be few."""
+    return float(stdtrit(trials - 1, 0.975)) if trials > 1 else 0.0
 
 
 def table(
@@ -362,3 +221,135 @@ def table(
     found, sweep = flat(data), json.loads(data.attrs["spec"]).get("sweep", {})
     facts = _summary(data, found, seconds)
     return text(found, facts, sweeps.labels(sweep), seconds=seconds, parts=parts, tails=tails)
+
+
+def text(
+    found: Flat,
+    facts: dict[str, Any],
+    labels: Sequence[str],
+    *,
+    seconds: float | None,
+    parts: bool,
+    tails: bool,
+) -> str:
+    """The table of a run, from its summary; `labels` are what a sweep's settings are called."""
+    swept = bool(found.settings[0])
+    rows = _rows(found, [] if swept else labels)
+    shown = [loss for loss in LOSSES if parts and loss in found.losses]
+    spreads = [*SPREAD] if tails else []
+    cells = _cells(facts, rows, shown, spreads, quantile(found.trials))
+    titles = ["regret", *([rows.title] if rows.compared else [])]
+    titles += [TITLES.get(name, name) for name in (*shown, *spreads)]
+    lines = sweep_lines(found, titles, cells) if swept else [columns("agent", found.agents, titles, cells)]
+    ratios = search.ratios(facts, quantile(found.trials))
+    reference = rows.reference if rows.compared and rows.title == UNNAMED else ""
+    below = notes_below(rows.compared, reference, shown if parts else None, tails)
+    return "\n".join([*_head(facts, seconds), *lines, *ratios, *below])
+
+
+def _head(facts: dict[str, Any], seconds: float | None) -> list[str]:
+    """The lines above a table."""
+    took = "" if seconds is None else f", {seconds:.1f} s"
+    told = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{took}"
+    note = textwrap.wrap(f"note: {facts['note']}", WIDTH) if "note" in facts else []
+    return [*textwrap.wrap(f"{facts['experiment']}: {told}", WIDTH), *search.found(facts), *note]
+
+
+def _rows(found: Flat, labels: Sequence[str]) -> Rows:
+    """The rows of all settings; one's reference is the usual one of its own setting, or the first.
+
+    Folders of older versions have settings in the names of their agents: `labels` are how these end.
+    """
+    pairs = [(name, label) for label in found.labels for name in found.agents]
+    if any(labels):
+        ends = [next((x for x in labels if x and name.endswith(x)), "") for name, _ in pairs]
+        pairs = [(name.removesuffix(end), end) for (name, _), end in zip(pairs, ends, strict=True)]
+    first = {label: name for name, label in reversed(pairs)}
+    whom = {label: REFERENCE if (REFERENCE, label) in pairs else name for label, name in first.items()}
+    shared = {*whom.values()}
+    names = [name + label for name, label in pairs]
+    return Rows(names, [whom[label] + label for _, label in pairs], shared.pop() if len(shared) == 1 else "")
+
+
+def _cells(
+    facts: dict[str, Any], rows: Rows, shown: Sequence[str], spreads: Sequence[str], width: float
+) -> list[list[str]]:
+    """The numbers of each row."""
+    cells = []
+    for name, against in zip(rows.names, rows.against, strict=True):
+        row = facts["agents"][name]
+        gap = [_paired(facts["pairs"], name, against, width)] if rows.compared else []
+        losses = [_pm(row.get(loss), row.get(f"{loss}_se"), width) for loss in shown]
+        tails = [_spread(row[x], SPREAD[x]) for x in spreads]
+        cells.append([_pm(row["regret"], row["se"], width), *gap, *losses, *tails])
+    return cells
+
+
+def _spread(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:z.{digits}f}"
+
+
+def _paired(pairs: dict[str, Any], name: str, against: str, width: float) -> str:
+    if name == against:
+        return "-"
+    flip = f"{name} - {against}" not in pairs
+    pair = pairs[f"{against} - {name}" if flip else f"{name} - {against}"]
+    return _pm(-pair["mean"] if flip else pair["mean"], pair["se"], width, "+")
+
+
+def _pm(mean: float | None, se: float | None, width: float, sign: str = "") -> str:
+    if mean is None:
+        return "-"
+    half = "" if se is None else f" ± {width * se:.1f}"
+    return f"{mean:{sign}z.1f}{half}"
+
+
+def sweep_lines(found: Flat, titles: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+    """The table of a sweep, with a row of cells for each agent of each setting."""
+    settings, agents = [labels.values(one) for one in found.settings], found.agents
+    top = f"{_several(len(settings), 'setting')} x {_several(len(agents), 'agent')}"
+    shown: Sequence[Mapping[str, str]] = settings
+    listed = list[str]()
+    if len(_names(settings, agents)[0]) > WIDEST:
+        shown = [{"setting": str(number)} for number in range(1, len(settings) + 1)]
+        for number, setting in enumerate(settings, 1):
+            listed += textwrap.wrap(
+                f"setting {number}:{sweeps.label(setting)}", WIDTH, subsequent_indent="  "
+            )
+    head, *names = _names(shown, agents)
+    return [f"{top} x {_several(found.trials, 'trial')}", *listed, columns(head, names, titles, cells)]
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def _names(settings: Sequence[Mapping[str, str]], agents: Sequence[str]) -> list[str]:
+    """The columns left of the numbers, each line as one text; the first is their head."""
+    rows, before = [[*settings[0], "agent"]], list[str]()
+    for setting in settings:
+        values = list(setting.values())
+        new = next((i for i, (a, b) in enumerate(zip(values, before, strict=False)) if a != b), 0)
+        rows.append(["" if i < new else value for i, value in enumerate(values)] + [agents[0]])
+        rows += [["" for _ in values] + [agent] for agent in agents[1:]]
+        before = values
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        (" " * GAP).join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows
+    ]
+
+
+def notes_below(compared: bool, reference: str, parts: Collection[str] | None, tails: bool) -> list[str]:
+    """The lines below a table.
+
+    `reference` is a name that did not fit above its column, `parts` are the further losses that are shown, or
+    None where they were not asked for.
+    """
+    lines = [LEGEND if compared else REGRET]
+    if reference:
+        lines += textwrap.wrap(f"reference: {reference}", WIDTH, subsequent_indent="  ")
+    if parts is not None:
+        others = "; ".join(said for loss, said in OTHERS.items() if loss in parts)
+        split = PARTS_NOTE if SPLIT[0] in parts else NO_PARTS
+        lines += [line for said in (split, others) for line in textwrap.wrap(said, WIDTH)]
+    return lines + [SPREADS] * tails

@@ -1,4 +1,4 @@
-"""Run an experiment: from a plan to a Dataset of curves, kept in a run folder if one is asked for."""
+"""`unfog.run`: from a plan to a Dataset of curves, kept in a run folder if one is asked for."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from unfog.lab import search, storage
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.progress import Count, Progress, quiet
 from unfog.lab.results import dataset, opened
-from unfog.lab.run_folder import MADE, run_folder
+from unfog.lab.run_folder import MADE, read, run_folder
 from unfog.lab.search import Say, Search
 from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run, with_until
 from unfog.lab.stopping import Look
@@ -205,7 +205,7 @@ def open_run(folder: str | Path) -> xr.Dataset:
     >>> unfog.open_run("first").sizes["trial"]
     5
     """
-    curves = storage.read(Path(folder)).curves
+    curves = read(Path(folder)).curves
     try:
         return opened(curves)
     except DamagedError as error:  # before it was hashed

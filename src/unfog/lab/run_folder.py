@@ -1,11 +1,9 @@
-"""Reading a finished run folder: every file of it is held against its hash, and damage is refused by name.
+"""What a run is, and how a finished run folder is read.
 
-`run.json` is sealed (_io.py) and has the hashes of `spec.toml` and `curves.nc`; `timing.json` is sealed
-and says whose it is. Folders of the first layout had hashes of the spec and the curves alone.
-
-What a run is: its spec, its seed, the versions and the code that decide its result.
-
-Folders that a user asks for: of a run, which must be new, and of figures. Odd names are refused.
+A run is its spec, its seed, and the versions and the code that decide its result. `run.json` holds this
+identity with the hashes of `spec.toml` and `curves.nc`, and is sealed (_io.py). `timing.json` is sealed, too,
+and names its run. Every file is checked against its hash when it is read, and a damaged one is refused by
+name. Folders of the first layout have hashes of the spec and the curves alone.
 """
 
 import hashlib
@@ -42,57 +40,30 @@ NUMERIC = (  # what decides results, but for the maths on paper in the rest of `
     "lab/datasets",
 )
 
-
-def own_modules(plan: Plan) -> set[str]:
-    """The modules named module:name, and those that the classes of the agents' parts live in."""
-    named = [*plan.spec.run.agents, *(fields.get("features") for _, fields in plan.spec.settings())]
-    found = {name.partition(":")[0] for name in named if isinstance(name, str) and REFERENCE.fullmatch(name)}
-    parts = [vars(agent)[place] for agent in plan.work.jobs[0].agents for place in PLACES]
-    return found | {kind.__module__ for part in parts for kind in type(part).__mro__}
-
-
-def files(own: Iterable[str] = ()) -> list[Path]:
-    """The files of the code that decides results: sources of Python and CUDA, room by room.
-
-    Modules of one's own bring their file or, where they are in a package, all files of the outermost one.
-    """
-    paths = [Path(str(resources.files("unfog") / name)) for name in NUMERIC]
-    for name in sorted({name.partition(".")[0] for name in own} - {"unfog", *sys.stdlib_module_names}):
-        module = vars(import_module(name))
-        paths += map(Path, module.get("__path__") or filter(None, [module.get("__file__")]))
-    found = list[Path]()
-    for path in paths:
-        found += sorted([*path.rglob("*.py"), *path.rglob("*.cu")]) if path.is_dir() else [path]
-    return found
-
-
-def fingerprint(own: Iterable[str] = ()) -> str:
-    """A hash of the code that decides results, so that old and new code never mix in one run."""
-    digest = hashlib.sha256()
-    for file in files(own):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-def manifest(plan: Plan) -> dict[str, Any]:
-    """What identifies a run."""
-    spec = plan.spec
-    packages = ["numpy", "scipy", "xarray", *plan.work.engine.packages, *KINDS[spec.problem["kind"]].packages]
-    versions = {name: metadata.version(name) for name in packages}
-    data = [one.digest for one in plan.problems if isinstance(one, Composed) and one.digest]
-    return {
-        "layout": LAYOUT,
-        **({"data": data} if data else {}),
-        "experiment": spec.name,
-        "seed": spec.run.seed,
-        "versions": {"unfog": __version__, "python": platform.python_version(), **versions},
-        "code": fingerprint(own_modules(plan)),
-        "spec": hashlib.sha256(to_toml(spec).encode()).hexdigest(),
-    }
-
+RUN, SPEC, CURVES, TIMING = "run.json", "spec.toml", "curves.nc", "timing.json"
+MADE = "a folder made by `unfog run`"
+FIRST = {"code", "experiment", "seed", "spec", "versions"}  # what an identity of the first layout says
+ENDS = ("curves", "trials_found")  # what a run.json says that is known at the end of a run alone
 
 UNFINISHED = ".partial"  # what a run's folder is called until it is done (lab/storage.py)
 OURS = f"another name: folders that end in {UNFINISHED} are of unfinished runs"
+
+
+class NewerError(InputError):
+    """A folder that only a newer version knows how to read."""
+
+
+class Finished(NamedTuple):
+    """All that is in a run folder."""
+
+    identity: dict[str, Any]  # as `manifest` made it
+    curves: bytes
+    seconds: float | None  # None: it is not known
+
+    @property
+    def layout(self) -> int:
+        """Of the folder's files."""
+        return layout_of(self.identity)
 
 
 def run_folder(out: str | os.PathLike[str]) -> Path:
@@ -124,35 +95,52 @@ def _path(field: str, out: str | os.PathLike[str], allowed: str) -> Path:
     return Path(out)
 
 
-RUN, SPEC, CURVES, TIMING = "run.json", "spec.toml", "curves.nc", "timing.json"
-MADE = "a folder made by `unfog run`"
-FIRST = {"code", "experiment", "seed", "spec", "versions"}  # what an identity of the first layout says
-ENDS = ("curves", "trials_found")  # what a run.json says that is known at the end of a run alone
+def manifest(plan: Plan) -> dict[str, Any]:
+    """What identifies a run."""
+    spec = plan.spec
+    packages = ["numpy", "scipy", "xarray", *plan.work.engine.packages, *KINDS[spec.problem["kind"]].packages]
+    versions = {name: metadata.version(name) for name in packages}
+    data = [one.digest for one in plan.problems if isinstance(one, Composed) and one.digest]
+    return {
+        "layout": LAYOUT,
+        **({"data": data} if data else {}),
+        "experiment": spec.name,
+        "seed": spec.run.seed,
+        "versions": {"unfog": __version__, "python": platform.python_version(), **versions},
+        "code": fingerprint(own_modules(plan)),
+        "spec": hashlib.sha256(to_toml(spec).encode()).hexdigest(),
+    }
 
 
-class NewerError(InputError):
-    """A folder that only a newer version knows how to read."""
+def own_modules(plan: Plan) -> set[str]:
+    """The modules named module:name, and those that the classes of the agents' parts live in."""
+    named = [*plan.spec.run.agents, *(fields.get("features") for _, fields in plan.spec.settings())]
+    found = {name.partition(":")[0] for name in named if isinstance(name, str) and REFERENCE.fullmatch(name)}
+    parts = [vars(agent)[place] for agent in plan.work.jobs[0].agents for place in PLACES]
+    return found | {kind.__module__ for part in parts for kind in type(part).__mro__}
 
 
-class Finished(NamedTuple):
-    """All that is in a run folder."""
-
-    identity: dict[str, Any]  # as lab/run_folder.py made it
-    curves: bytes
-    seconds: float | None  # None: it is not known
-
-    @property
-    def layout(self) -> int:
-        """Of the folder's files."""
-        return layout_of(self.identity)
+def fingerprint(own: Iterable[str] = ()) -> str:
+    """A hash of the code that decides results, so that old and new code never mix in one run."""
+    digest = hashlib.sha256()
+    for file in files(own):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
-def layout_of(identity: dict[str, Any]) -> int:
-    """What a folder says of its layout; the first one said nothing."""
-    found = identity.get("layout", 1)
-    if type(found) is int and found >= 1:
-        return found
-    raise DamagedError("its layout is no whole number, at least 1")
+def files(own: Iterable[str] = ()) -> list[Path]:
+    """The files of the code that decides results: sources of Python and CUDA, room by room.
+
+    Modules of one's own bring their file or, where they are in a package, all files of the outermost one.
+    """
+    paths = [Path(str(resources.files("unfog") / name)) for name in NUMERIC]
+    for name in sorted({name.partition(".")[0] for name in own} - {"unfog", *sys.stdlib_module_names}):
+        module = vars(import_module(name))
+        paths += map(Path, module.get("__path__") or filter(None, [module.get("__file__")]))
+    found = list[Path]()
+    for path in paths:
+        found += sorted([*path.rglob("*.py"), *path.rglob("*.cu")]) if path.is_dir() else [path]
+    return found
 
 
 def read(folder: Path) -> Finished:
@@ -212,8 +200,16 @@ def _version(found: dict[str, Any]) -> str | None:
     return str(versions["unfog"]) if isinstance(versions, dict) and "unfog" in versions else None
 
 
+def layout_of(identity: dict[str, Any]) -> int:
+    """What a folder says of its layout; the first one said nothing."""
+    found = identity.get("layout", 1)
+    if type(found) is int and found >= 1:
+        return found
+    raise DamagedError("its layout is no whole number, at least 1")
+
+
 def refuse_newer(folder: Path, said: dict[str, Any], version: str) -> None:
-    """Complain of a folder that only a newer version knows how to read, or none."""
+    """Raise NewerError for a folder in a newer layout, and InputError if its layout is damaged."""
     try:
         found = layout_of(said)
     except DamagedError as error:
@@ -223,17 +219,17 @@ def refuse_newer(folder: Path, said: dict[str, Any], version: str) -> None:
         raise NewerError("run", problem, f"layouts up to {LAYOUT}, or a newer unfog")
 
 
-def seconds(folder: Path) -> float | None:
-    """How long a finished run took, where that is known."""
-    identity = identity_of(folder)
-    return _seconds(folder, digest(identity), layout_of(identity))
-
-
 def older(folder: Path) -> str | None:
     """What is to be said of a folder that an older version made."""
     found = identity_of(folder)
     said = f"{folder} was made by unfog {_version(found)}, in an older layout: not all has a hash"
     return None if layout_of(found) == LAYOUT else said
+
+
+def seconds(folder: Path) -> float | None:
+    """How long a finished run took, where that is known."""
+    identity = identity_of(folder)
+    return _seconds(folder, digest(identity), layout_of(identity))
 
 
 def timing(owner: str, seconds: float) -> dict[str, Any]:

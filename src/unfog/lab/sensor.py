@@ -1,12 +1,9 @@
-"""`unfog.sensor_worth`: what would a better sensor have earned on this log?
+"""`unfog.sensor_worth`: what would a better sensor have earned on this log? With its table.
 
-Values with more noise than there is are measured, and extrapolated to less (evaluation/sensor.py, simex.py;
-J. R. Cook and L. A. Stefanski, *Simulation-Extrapolation Estimation in Parametric Measurement Error Models*).
-Here the answer is put into a dataset, so that tables and pictures have nothing left to compute.
-
-What `unfog evaluate --sensor` says of sensors, for programs and for people.
-
-Nothing is estimated here: every number is one of the dataset of `unfog.sensor_worth`.
+Values with more noise than there is are measured, and extrapolated to less (evaluation/sensor.py; J. R. Cook
+and L. A. Stefanski, *Simulation-Extrapolation Estimation in Parametric Measurement Error Models*). The
+dataset holds the whole answer: the summary, the table and the figure (lab/evaluate.py) have nothing left to
+compute.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,6 +52,17 @@ EXTRAPOLATED = (
 )
 ALONE = "A sensor alone: the part of its noise that the others do not share is taken away, and theirs stays."
 KNOWN = "The rungs where the truth is known are of those rounds alone, which may differ from the others."
+
+RUNGS = {
+    "naive": "naive: readings taken for the truth",
+    "denoised": "denoised",
+    "perfect": "perfect sensor, extrapolated",
+    "denoised, known": "denoised, where the truth is known",
+    "true": "true contexts, where known",
+}
+SHOWN = ("value", "worth")  # each with its own number of digits
+LESS = {-0.5: "half the variance", -1.0: "no noise"}
+
 Part = tuple[list[str], Array]
 
 
@@ -123,14 +131,6 @@ def sensor_worth(
     return _dataset(scene, [sensor(scene, which, tick) for which in ("", *names)], ladder(scene), level)
 
 
-def _needed(log: Log) -> str:
-    d = len(log.coordinates)
-    return (
-        "what is known of the noise, as found.channel of unfog.calibrate has it (--channel FILE.json); or"
-        f" true contexts in the log, {ENOUGH * d * (d + 3)} at least"
-    )
-
-
 def named(alone: str | Sequence[str], coordinates: Sequence[str]) -> list[str]:
     """The sensors that are looked at alone, each once; refused where there is none of that name."""
     given = [one.strip() for one in alone.split(",") if one.strip()] if isinstance(alone, str) else [*alone]
@@ -138,6 +138,14 @@ def named(alone: str | Sequence[str], coordinates: Sequence[str]) -> list[str]:
         if name != EACH:
             validation.one_of("alone", name, [EACH, *coordinates])
     return list(coordinates) if EACH in given else list(dict.fromkeys(given))
+
+
+def _needed(log: Log) -> str:
+    d = len(log.coordinates)
+    return (
+        "what is known of the noise, as found.channel of unfog.calibrate has it (--channel FILE.json); or"
+        f" true contexts in the log, {ENOUGH * d * (d + 3)} at least"
+    )
 
 
 def _dataset(scene: Scene, found: list[Sensor], rungs: list[Rung], level: float) -> "xr.Dataset":
@@ -229,17 +237,6 @@ def _attributes(scene: Scene, level: float, found: list[Sensor]) -> dict[str, An
         "channel": scene.about_channel,
         "notes": [*careful, *log.notes, EXTRAPOLATED, *alone, scene.about_channel, *known],
     }
-
-
-RUNGS = {
-    "naive": "naive: readings taken for the truth",
-    "denoised": "denoised",
-    "perfect": "perfect sensor, extrapolated",
-    "denoised, known": "denoised, where the truth is known",
-    "true": "true contexts, where known",
-}
-SHOWN = ("value", "worth")  # each with its own number of digits
-LESS = {-0.5: "half the variance", -1.0: "no noise"}
 
 
 def summary(worth: "xr.Dataset") -> dict[str, Any]:

@@ -1,20 +1,19 @@
 """An experiment as a TOML file, checked field by field.
 
-name = "mine"                    # optional: the file's name unless told
-title = "..."                    # optional
-[problem]                        # the fields of the world named by `kind`
-kind = "gaussian"
-[run]
-rounds = 1000
-trials = 100
-seed = 0
-agents = ["alg1", "oracle"]
-[sweep]                          # optional: the same run for several settings (lab/sweep.py)
-actions = [10, 20, 40, 80]
+    name = "mine"                    # optional: the file's name unless told
+    title = "..."                    # optional
+    [problem]                        # the fields of the world named by `kind`
+    kind = "gaussian"
+    [run]
+    rounds = 1000
+    trials = 100
+    seed = 0
+    agents = ["alg1", "oracle"]
+    [sweep]                          # optional: the same run for several settings (lab/sweep.py)
+    actions = [10, 20, 40, 80]
 
-What pydantic finds wrong with a spec, in our words.
-
-The file of an experiment: what it says, and what the experiment is called unless it says so.
+`load` takes such a file or a name of the catalog, `parse` plain data. Pydantic checks the shape; what it
+finds wrong is raised as an InputError that names field, value and what is allowed.
 """
 
 import dataclasses
@@ -47,42 +46,6 @@ from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem, PostServingProblem
 from unfog.worlds.temporal import TemporalProblem
 
-WANTED = {  # by the type of pydantic's complaint
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "string_type": "text in quotes",
-    "list_type": 'a list of names, as in ["alg1"]',
-}
-TABLES = ("dict_type", "model_type")
-
-
-def explained(error: ValidationError, tables: Mapping[str, type[BaseModel]]) -> InputError:
-    """The first complaint, in one line; fields are those of these tables, "" being the spec itself.
-
-    What is unknown comes before what is missing: it may be that, mistyped.
-    """
-    found = error.errors()
-    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
-    where, kind = ".".join(map(str, first["loc"])), first["type"]
-    if kind == "extra_forbidden":
-        fields = tables.get(str(first["loc"][0]), tables[""]).model_fields
-        return InputError(where, "unknown field", ", ".join(fields))
-    if kind == "missing":
-        return InputError(where, "missing", f"a table: [{where}]")
-    wanted = f"a table: [{where}]" if kind in TABLES else WANTED.get(kind)
-    return InputError(where, shown(first["input"]), wanted or first["msg"].removeprefix("Input should be "))
-
-
-def read(path: Path) -> tuple[dict[str, Any], str]:
-    """Its tables, a file of data that lies beside it by its whole path; and its name as names may be."""
-    data = _io.toml("experiment", path)
-    if isinstance(data.get("problem"), dict):
-        data["problem"] = beside(data["problem"], path.parent)
-    return data, re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip(".-")[:LONGEST_LOOKED_UP] or "spec"
-
-
 KINDS: dict[str, type[Composed]] = {
     "gaussian": GaussianProblem,
     "logistic": LogisticProblem,
@@ -99,6 +62,15 @@ SUITES = {  # several experiments in one: `unfog run` plays them, and their tabl
 SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
 UNITS = {field.name for field in dataclasses.fields(UnitFields)}
 MOST_TITLE = 1000  # characters
+WANTED = {  # by the type of pydantic's complaint
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text in quotes",
+    "list_type": 'a list of names, as in ["alg1"]',
+}
+TABLES = ("dict_type", "model_type")
 
 
 def _place(field: "dataclasses.Field[Any]") -> int:
@@ -146,27 +118,55 @@ class Spec(_Strict):
         return [(label, {**self.problem, **fields}) for label, fields in together]
 
 
-def build_problem(fields: Mapping[str, Any], swept: Sequence[str] = ()) -> Problem:
-    """The world these fields describe; complaints name the table that a field came from."""
-    rest = dict(fields)
-    try:
-        return KINDS[rest.pop("kind")](**rest)
-    except InputError as error:
-        if error.field == "data":  # what is missing is a file, not a field
-            raise
-        raise InputError.prefixed("sweep" if error.field in swept else "problem", error) from None
+def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec:
+    """The spec of a catalog name or a TOML file, with fields of [run] overridden."""
+    if not isinstance(source, str | Path):
+        raise InputError("experiment", shown(source), "a name of the catalog, or a .toml file")
+    data, name = _found(source)
+    if "sweep" in data:
+        sweeps.refuse_empty(data["sweep"])
+    changes = {field: value for field, value in (overrides or {}).items() if value is not None}
+    if changes:
+        run = data.get("run", {})
+        if not isinstance(run, dict):
+            raise InputError("run", run, "a table: [run]")
+        data = {**data, "run": {**run, **changes}}
+    return parse(data, name)
 
 
-def describe(problem: Problem) -> dict[str, Any] | None:
-    """The fields that build this problem, or None where TOML cannot say them (features made in Python)."""
-    for kind, world in KINDS.items():
-        if type(problem) is world:
-            fields = {name: getattr(problem, name) for name in DEFAULTS[kind]}
-            plain = {
-                name: np.asarray(value).tolist() for name, value in fields.items() if not callable(value)
-            }
-            return {"kind": kind, **plain} if len(plain) == len(fields) else None
-    return None
+def _found(source: str | Path) -> tuple[dict[str, Any], str]:
+    """The tables of an experiment and its name."""
+    text, known = str(source), catalog()
+    if text in known:
+        return known[text].model_dump(exclude={"name"}, exclude_unset=True), text
+    allowed = "a name from `unfog list experiments`, or a .toml file"
+    if text in SUITES:
+        allowed += f"; unfog.{text}() plays the suite"
+        raise InputError("experiment", f"{text!r} is a suite of experiments", allowed)
+    path = Path(source)
+    if _io.is_file(path) or (path.suffix == ".toml" and not _io.is_missing(path)):
+        return _from_file(path)
+    near = nearest(text, [*known, *SUITES]) or _io.near(path) or nearest(path.stem, known)
+    raise InputError("experiment", f"{text!r} is neither known nor a file", allowed, near)
+
+
+def _from_file(path: Path) -> tuple[dict[str, Any], str]:
+    """The tables of a file, with the whole path of data that lie beside it, and a name made of its own."""
+    data = _io.toml("experiment", path)
+    if isinstance(data.get("problem"), dict):
+        data["problem"] = beside(data["problem"], path.parent)
+    return data, re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip(".-")[:LONGEST_LOOKED_UP] or "spec"
+
+
+def catalog() -> dict[str, Spec]:
+    """The experiments that come with the package, by name. Their worlds are not built: that may take long."""
+    files = resources.files("unfog.lab") / "catalog"
+    found = [file for file in files.iterdir() if file.name.endswith(".toml")]
+    names = sorted((file.name.removesuffix(".toml"), file) for file in found)
+    return {
+        name: Spec.model_validate({"name": name, **tomllib.loads(file.read_text("utf-8"))})
+        for name, file in names
+    }
 
 
 def parse(data: Mapping[str, Any], name: str = "experiment") -> Spec:
@@ -182,15 +182,32 @@ def parse(data: Mapping[str, Any], name: str = "experiment") -> Spec:
         raise explained(error, {"": Spec, "run": RunSpec}) from None
 
 
+def explained(error: ValidationError, tables: Mapping[str, type[BaseModel]]) -> InputError:
+    """Pydantic's first complaint as ours, in one line; `tables` has their fields, "" being the spec itself.
+
+    An unknown field comes before a missing one: it may be that one, mistyped.
+    """
+    found = error.errors()
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+    where, kind = ".".join(map(str, first["loc"])), first["type"]
+    if kind == "extra_forbidden":
+        fields = tables.get(str(first["loc"][0]), tables[""]).model_fields
+        return InputError(where, "unknown field", ", ".join(fields))
+    if kind == "missing":
+        return InputError(where, "missing", f"a table: [{where}]")
+    wanted = f"a table: [{where}]" if kind in TABLES else WANTED.get(kind)
+    return InputError(where, shown(first["input"]), wanted or first["msg"].removeprefix("Input should be "))
+
+
 def checked(spec: Spec) -> Spec:
-    """The spec, whose shape is right, with its engine under its present name."""
+    """Check the values of a spec whose shape is right, and put its engine under its present name."""
     spec = check_run(spec)
     _check_problem(spec)
     return spec
 
 
 def check_run(spec: Spec) -> Spec:
-    """Likewise, the problem left aside."""
+    """Check all but the problem, and put the engine under its present name."""
     if not re.fullmatch(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{LONGEST_LOOKED_UP - 1}}}", spec.name):
         allowed = f"letters, digits, '.', '_' and '-', at most {LONGEST_LOOKED_UP}, no leading '.' or '-'"
         raise InputError("name", repr(spec.name), allowed)
@@ -205,6 +222,27 @@ def check_run(spec: Spec) -> Spec:
     if spec.run.precision is not None:
         precision_of("run.precision", spec.run.precision)
     return with_run(spec, {"engine": engines.canonical(spec.run.engine, "run.engine")})
+
+
+def _check_problem(spec: Spec) -> None:
+    kind = spec.problem.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError("problem.kind", "missing" if kind is None else shown(kind), ", ".join(KINDS))
+    for field, value in spec.problem.items():
+        if field != "kind":
+            _check_field("problem", kind, field, value)
+    sweeps.check(spec.sweep, list(RunSpec.model_fields), list(DEFAULTS[kind]))
+    for field, values in sweeps.values(spec.sweep).items():
+        for value in values:
+            _check_field("sweep", kind, field, value)
+
+
+def _check_field(table: str, kind: str, field: str, value: Any) -> None:
+    if field not in DEFAULTS[kind]:
+        allowed = ["kind"] * (table == "problem") + list(DEFAULTS[kind])
+        raise InputError(f"{table}.{field}", "unknown field", ", ".join(allowed))
+    if isinstance(DEFAULTS[kind][field], str) and not isinstance(value, str):
+        raise InputError(f"{table}.{field}", shown(value), "a name in quotes")
 
 
 def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:
@@ -233,67 +271,27 @@ def with_until(
     return check_run(with_run(spec, {"until": until, "against": against, "trials": most}))
 
 
-def _check_problem(spec: Spec) -> None:
-    kind = spec.problem.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError("problem.kind", "missing" if kind is None else shown(kind), ", ".join(KINDS))
-    for field, value in spec.problem.items():
-        if field != "kind":
-            _check_field("problem", kind, field, value)
-    sweeps.check(spec.sweep, list(RunSpec.model_fields), list(DEFAULTS[kind]))
-    for field, values in sweeps.values(spec.sweep).items():
-        for value in values:
-            _check_field("sweep", kind, field, value)
+def build_problem(fields: Mapping[str, Any], swept: Sequence[str] = ()) -> Problem:
+    """The world these fields describe; complaints name the table that a field came from."""
+    rest = dict(fields)
+    try:
+        return KINDS[rest.pop("kind")](**rest)
+    except InputError as error:
+        if error.field == "data":  # what is missing is a file, not a field
+            raise
+        raise InputError.prefixed("sweep" if error.field in swept else "problem", error) from None
 
 
-def _check_field(table: str, kind: str, field: str, value: Any) -> None:
-    if field not in DEFAULTS[kind]:
-        allowed = ["kind"] * (table == "problem") + list(DEFAULTS[kind])
-        raise InputError(f"{table}.{field}", "unknown field", ", ".join(allowed))
-    if isinstance(DEFAULTS[kind][field], str) and not isinstance(value, str):
-        raise InputError(f"{table}.{field}", shown(value), "a name in quotes")
-
-
-def catalog() -> dict[str, Spec]:
-    """The experiments that come with the package, by name. Their worlds are not built: that may take long."""
-    files = resources.files("unfog.lab") / "catalog"
-    found = [file for file in files.iterdir() if file.name.endswith(".toml")]
-    names = sorted((file.name.removesuffix(".toml"), file) for file in found)
-    return {
-        name: Spec.model_validate({"name": name, **tomllib.loads(file.read_text("utf-8"))})
-        for name, file in names
-    }
-
-
-def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec:
-    """The spec of a catalog name or a TOML file, with fields of [run] overridden."""
-    if not isinstance(source, str | Path):
-        raise InputError("experiment", shown(source), "a name of the catalog, or a .toml file")
-    data, name = _read(source)
-    if "sweep" in data:
-        sweeps.refuse_empty(data["sweep"])
-    changes = {field: value for field, value in (overrides or {}).items() if value is not None}
-    if changes:
-        run = data.get("run", {})
-        if not isinstance(run, dict):
-            raise InputError("run", run, "a table: [run]")
-        data = {**data, "run": {**run, **changes}}
-    return parse(data, name)
-
-
-def _read(source: str | Path) -> tuple[dict[str, Any], str]:
-    text, known = str(source), catalog()
-    if text in known:
-        return known[text].model_dump(exclude={"name"}, exclude_unset=True), text
-    allowed = "a name from `unfog list experiments`, or a .toml file"
-    if text in SUITES:
-        allowed += f"; unfog.{text}() plays the suite"
-        raise InputError("experiment", f"{text!r} is a suite of experiments", allowed)
-    path = Path(source)
-    if _io.is_file(path) or (path.suffix == ".toml" and not _io.is_missing(path)):
-        return read(path)
-    near = nearest(text, [*known, *SUITES]) or _io.near(path) or nearest(path.stem, known)
-    raise InputError("experiment", f"{text!r} is neither known nor a file", allowed, near)
+def describe(problem: Problem) -> dict[str, Any] | None:
+    """The fields that build this problem, or None where TOML cannot say them (features made in Python)."""
+    for kind, world in KINDS.items():
+        if type(problem) is world:
+            fields = {name: getattr(problem, name) for name in DEFAULTS[kind]}
+            plain = {
+                name: np.asarray(value).tolist() for name, value in fields.items() if not callable(value)
+            }
+            return {"kind": kind, **plain} if len(plain) == len(fields) else None
+    return None
 
 
 def to_toml(spec: Spec) -> str:

@@ -1,24 +1,26 @@
-"""A run folder: written once, whole or not at all, resumed after an interruption, never overwritten.
+"""A run folder while it is written: whole or not at all, resumed after an interruption, never overwritten.
 
     NAME/spec.toml     the experiment; `unfog run NAME/spec.toml` repeats it
     NAME/run.json      seed, versions, fingerprint of the code, sha256 of the spec, the curves and itself
     NAME/curves.nc     cumulative losses as netCDF 3 (dims agent, trial, round), for xarray
     NAME/timing.json   seconds, unless it was interrupted; the one file that differs between equal runs
 
-While it runs the folder is NAME.partial, with one file for each finished task (lab/storage.py); the last step
-is a rename. A run that was interrupted goes on from them if spec and code are still the same (whose they are:
-lab/storage.py). What a kill left half-done is cleared away by the next run that holds the folder.
+While it runs, the folder is NAME.partial, with one file, a block, for each finished task. The last step is a
+rename. An interrupted run is resumed from its blocks if spec and code are still the same. What a kill left
+half-done is cleared away by the next run that holds the folder.
 
-Blocks: what came of a task, as one file that says itself whether it is whole, and whose it is.
+A block says itself whether it is whole, and which run it belongs to:
 
     SHA-256 of the rest
     {"run": hash of the run's identity, "pieces": [[setting, first, stop], ...], "arrays": [...]}
     the numbers of all arrays, one after the other
 
-For each piece `arrays` lists name, type and shape of what it came to. A block is used where all of this is
-what the plan of the run asks for, and its numbers are finite; whatever is wrong with another, it is not.
+For each piece `arrays` lists name, type and shape of its arrays. A block is used if all of this is what the
+plan of the run asks for and its numbers are finite. Any other block is removed, whatever is wrong with it,
+and its pieces are played again.
 
-Whose an unfinished folder is: run.json says so and, where that is damaged or lost, each of the blocks.
+An unfinished folder belongs to the run that run.json names. Where that file is damaged or lost, the blocks
+say so.
 """
 
 import hashlib
@@ -52,140 +54,15 @@ from unfog._io import (
 )
 from unfog.lab import run_folder
 from unfog.lab.prepare import Plan
-from unfog.lab.run_folder import UNFINISHED, fingerprint, manifest, read, seconds
+from unfog.lab.run_folder import UNFINISHED, manifest, read
 from unfog.lab.spec import to_toml
 from unfog.simulation.job import MOMENTS, Job, Part, Piece, Task
 from unfog.validation import InputError
 
-DIGEST = hashlib.sha256().hexdigest()  # how long one is
+DIGEST = hashlib.sha256().hexdigest()  # of nothing; it is as long as any
 FLOATS = ("<f4", "<f8")
 WORDS = 8192  # bytes of what is said of a piece besides its numbers, at most
-
-
-def packed(run: str, task: Task, parts: Sequence[Part]) -> bytes:
-    """The file of a task of this run."""
-    ready = [{name: np.asarray(x, x.dtype.newbyteorder("<")) for name, x in part.items()} for part in parts]
-    said = {
-        "run": run,
-        "pieces": [[piece.setting, piece.trials.start, piece.trials.stop] for piece in task],
-        "arrays": [[[name, x.dtype.str, x.shape] for name, x in part.items()] for part in ready],
-    }
-    numbers = b"".join(x.tobytes() for part in ready for x in part.values())
-    content = json.dumps(said).encode() + b"\n" + numbers
-    return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
-
-
-def most_bytes(pieces: Set[Piece], jobs: Sequence[Job]) -> int:
-    """No block of this plan is larger."""
-    cells = sum(prod(shape) for piece in pieces for shape in _wanted(piece, jobs).values())
-    return 8 * cells + WORDS * (1 + len(pieces))
-
-
-def owner(path: Path) -> set[str]:
-    """The run that a block belongs to, of whatever plan and size that is; none where it is damaged."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        return set()
-    with open(path, "rb") as file:
-        expected = file.readline(len(DIGEST) + 1).rstrip(b"\n")
-        if (
-            len(expected) < len(DIGEST)
-            or hashlib.file_digest(file, "sha256").hexdigest().encode() != expected
-        ):
-            return set()
-        file.seek(len(DIGEST) + 1)
-        said = _said(file.readline())
-    return set() if said is None else {str(said.get("run"))}
-
-
-def unpacked(file: bytes, run: str, pieces: Set[Piece], jobs: Sequence[Job]) -> dict[Piece, Part] | None:
-    """The pieces of a file, or None where it is damaged, another run's, or nothing that was asked for."""
-    found = _whole(file)
-    if found is None or found[0].get("run") != run:
-        return None
-    try:
-        return _parts(*found, pieces, jobs)
-    except Exception:  # noqa: BLE001  what a file says can be wrong in any way
-        return None
-
-
-def _whole(file: bytes) -> tuple[dict[str, Any], bytes] | None:
-    """What a file says, and its numbers; None where its hash differs."""
-    digest, _, content = file.partition(b"\n")
-    if hashlib.sha256(content).hexdigest().encode() != digest:
-        return None
-    words, _, numbers = content.partition(b"\n")
-    said = _said(words)
-    return None if said is None else (said, numbers)
-
-
-def _said(words: bytes) -> dict[str, Any] | None:
-    try:
-        said = json.loads(words)
-    except (ValueError, RecursionError):
-        return None
-    return said if isinstance(said, dict) else None
-
-
-def _parts(
-    said: dict[str, Any], numbers: bytes, pieces: Set[Piece], jobs: Sequence[Job]
-) -> dict[Piece, Part] | None:
-    """Each piece with its arrays."""
-    task = [Piece(setting, range(first, stop)) for setting, first, stop in said["pieces"]]
-    if not set(task) <= pieces or len(set(task)) < max(1, len(task)):
-        return None
-    found, start = dict[Piece, Part](), 0
-    for piece, arrays in zip(task, said["arrays"], strict=True):
-        wanted = _wanted(piece, jobs)
-        if len(arrays) != len(wanted) or {name: tuple(shape) for name, _, shape in arrays} != wanted:
-            return None
-        found[piece] = {}
-        for name, kind, shape in arrays:
-            values = np.frombuffer(numbers, FLOATS[FLOATS.index(kind)], prod(shape), start)
-            found[piece][name] = values.reshape(shape)
-            start += values.nbytes
-    sound = all(np.isfinite(values).all() for part in found.values() for values in part.values())
-    return found if sound and start == len(numbers) else None
-
-
-def _wanted(piece: Piece, jobs: Sequence[Job]) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of what comes of a piece."""
-    job = jobs[piece.setting]
-    wanted: dict[str, tuple[int, ...]] = {
-        name: (len(job.agents), len(piece.trials), len(job.grid)) for name in job.losses
-    }
-    if len(job.curve):
-        wanted |= {MOMENTS + name: (len(job.agents), len(job.curve), 2) for name in job.losses}
-    return wanted
-
-
 OURS = re.compile(r"run\.json|lock|final|block-.*|.*\.tmp")  # names in an unfinished folder
-
-
-def owners(folder: Path) -> set[str]:
-    """The runs that a folder belongs to, by the hashes of their identities; none where nothing says so."""
-    said = stated(folder)
-    if said is not None:
-        return {said}
-    found = set[str]()
-    for path in folder.iterdir():
-        if not OURS.fullmatch(path.name):
-            found.add(path.name)  # whoever made this, it was not us
-        elif path.name.startswith("block-"):
-            with suppress(OSError):
-                found |= owner(path)
-    return found
-
-
-def stated(folder: Path) -> str | None:
-    """The run that run.json says; None where that is damaged or missing."""
-    try:
-        return digest(run_folder.stated(content_of(folder / run_folder.RUN), run_folder.FIRST))
-    except (OSError, DamagedError):
-        return None
-
-
-__all__ = ["BeingWrittenError", "Partial", "claimed", "fingerprint", "manifest", "read", "seconds"]
-
 say = logging.getLogger("unfog.lab").warning
 
 
@@ -254,7 +131,7 @@ class Partial:
     @contextmanager
     def _lock(self) -> Iterator[None]:
         with open(self.folder / "lock", "wb") as lock:
-            if not _lock(lock.fileno()):
+            if not _taken(lock.fileno()):
                 problem = f"{str(self.folder)!r} is being written"
                 raise BeingWrittenError("out", problem, "another folder, or wait for it to be done")
             yield
@@ -350,23 +227,6 @@ class Partial:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _place(block: Path) -> tuple[list[int], str]:
-    """By the numbers in its name: pieces come in the order of trials, and few wait for those before them."""
-    return [int(number) for number in re.findall("[0-9]+", block.name)], block.name
-
-
-def _lock(handle: int) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # no advisory locks on this system
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 @contextmanager
 def claimed(plan: Plan, target: Path | None, runs: Path) -> Iterator[Partial]:
     """The folder of a run, held: the one asked for, or the first free one of runs/NAME-001, -002, ...
@@ -405,3 +265,140 @@ def _free(partial: Partial, held: ExitStack) -> bool:
             return False
         raise
     return True
+
+
+def _taken(handle: int) -> bool:
+    """Whether the lock is ours now."""
+    try:
+        import fcntl
+    except ImportError:  # no advisory locks on this system
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _place(block: Path) -> tuple[list[int], str]:
+    """Order blocks by the numbers in their names: pieces come in the order of trials, and few wait."""
+    return [int(number) for number in re.findall("[0-9]+", block.name)], block.name
+
+
+def owners(folder: Path) -> set[str]:
+    """The runs that a folder belongs to, by the hashes of their identities; none where nothing says so."""
+    said = stated(folder)
+    if said is not None:
+        return {said}
+    found = set[str]()
+    for path in folder.iterdir():
+        if not OURS.fullmatch(path.name):
+            found.add(path.name)  # whoever made this, it was not us
+        elif path.name.startswith("block-"):
+            with suppress(OSError):
+                found |= owner(path)
+    return found
+
+
+def stated(folder: Path) -> str | None:
+    """The run that run.json says; None where that is damaged or missing."""
+    try:
+        return digest(run_folder.stated(content_of(folder / run_folder.RUN), run_folder.FIRST))
+    except (OSError, DamagedError):
+        return None
+
+
+def packed(run: str, task: Task, parts: Sequence[Part]) -> bytes:
+    """The file of a task of this run."""
+    ready = [{name: np.asarray(x, x.dtype.newbyteorder("<")) for name, x in part.items()} for part in parts]
+    said = {
+        "run": run,
+        "pieces": [[piece.setting, piece.trials.start, piece.trials.stop] for piece in task],
+        "arrays": [[[name, x.dtype.str, x.shape] for name, x in part.items()] for part in ready],
+    }
+    numbers = b"".join(x.tobytes() for part in ready for x in part.values())
+    content = json.dumps(said).encode() + b"\n" + numbers
+    return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+
+
+def most_bytes(pieces: Set[Piece], jobs: Sequence[Job]) -> int:
+    """No block of this plan is larger."""
+    cells = sum(prod(shape) for piece in pieces for shape in _wanted(piece, jobs).values())
+    return 8 * cells + WORDS * (1 + len(pieces))
+
+
+def unpacked(file: bytes, run: str, pieces: Set[Piece], jobs: Sequence[Job]) -> dict[Piece, Part] | None:
+    """The pieces of a file, or None where it is damaged, another run's, or nothing that was asked for."""
+    found = _whole(file)
+    if found is None or found[0].get("run") != run:
+        return None
+    try:
+        return _parts(*found, pieces, jobs)
+    except Exception:  # noqa: BLE001  what a file says can be wrong in any way
+        return None
+
+
+def _whole(file: bytes) -> tuple[dict[str, Any], bytes] | None:
+    """What a file says, and its numbers; None where its hash differs."""
+    digest, _, content = file.partition(b"\n")
+    if hashlib.sha256(content).hexdigest().encode() != digest:
+        return None
+    words, _, numbers = content.partition(b"\n")
+    said = _said(words)
+    return None if said is None else (said, numbers)
+
+
+def _said(words: bytes) -> dict[str, Any] | None:
+    try:
+        said = json.loads(words)
+    except (ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _parts(
+    said: dict[str, Any], numbers: bytes, pieces: Set[Piece], jobs: Sequence[Job]
+) -> dict[Piece, Part] | None:
+    """Each piece with its arrays."""
+    task = [Piece(setting, range(first, stop)) for setting, first, stop in said["pieces"]]
+    if not set(task) <= pieces or len(set(task)) < max(1, len(task)):
+        return None
+    found, start = dict[Piece, Part](), 0
+    for piece, arrays in zip(task, said["arrays"], strict=True):
+        wanted = _wanted(piece, jobs)
+        if len(arrays) != len(wanted) or {name: tuple(shape) for name, _, shape in arrays} != wanted:
+            return None
+        found[piece] = {}
+        for name, kind, shape in arrays:
+            values = np.frombuffer(numbers, FLOATS[FLOATS.index(kind)], prod(shape), start)
+            found[piece][name] = values.reshape(shape)
+            start += values.nbytes
+    sound = all(np.isfinite(values).all() for part in found.values() for values in part.values())
+    return found if sound and start == len(numbers) else None
+
+
+def _wanted(piece: Piece, jobs: Sequence[Job]) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of what comes of a piece."""
+    job = jobs[piece.setting]
+    wanted: dict[str, tuple[int, ...]] = {
+        name: (len(job.agents), len(piece.trials), len(job.grid)) for name in job.losses
+    }
+    if len(job.curve):
+        wanted |= {MOMENTS + name: (len(job.agents), len(job.curve), 2) for name in job.losses}
+    return wanted
+
+
+def owner(path: Path) -> set[str]:
+    """The run that a block belongs to, of whatever plan and size that is; none where it is damaged."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        return set()
+    with open(path, "rb") as file:
+        expected = file.readline(len(DIGEST) + 1).rstrip(b"\n")
+        if (
+            len(expected) < len(DIGEST)
+            or hashlib.file_digest(file, "sha256").hexdigest().encode() != expected
+        ):
+            return set()
+        file.seek(len(DIGEST) + 1)
+        said = _said(file.readline())
+    return set() if said is None else {str(said.get("run"))}

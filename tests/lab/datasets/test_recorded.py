@@ -9,8 +9,8 @@ import pytest
 import unfog
 from unfog.lab.datasets.recorded import RecordedFile
 from unfog.lab.prepare import prepare
+from unfog.lab.run_folder import manifest
 from unfog.lab.spec import load
-from unfog.lab.storage import manifest
 from unfog.validation import InputError
 
 SPEC = """

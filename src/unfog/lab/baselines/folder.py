@@ -6,12 +6,12 @@
     rivals-001/table.json    the ratios, and a hash of table.txt; its being there says that the suite is done
 
 An interrupted suite that was asked for the same, of the same code, is gone on with: finished problems are
-read, the unfinished one is resumed. Both JSON files are sealed (_io.py), and the table says of which
-suite it is. A damaged table is made anew by the same command. So is a damaged suite.json in the folder that
-was asked for: what was played so far is used where it is the same run, and refused by name where it is not.
-The run of a problem that is damaged is played again (lab/baselines/folder.py).
+read, the unfinished one is resumed. Both JSON files are sealed (_io.py), and the table says of which suite it
+is.
 
-The runs in the folder of a suite, one a problem: read where they are whole, else played.
+Damage is repaired by the same command. A table is made anew, and the run of a problem is played again. So is
+a suite.json in the folder that was asked for made anew: what was played so far is used where it is the same
+run, and refused by name where it is not.
 """
 
 import hashlib
@@ -45,48 +45,11 @@ from unfog.validation import InputError
 from unfog.version import __version__
 
 say = logging.getLogger("unfog.lab").warning
-FILES = (run_folder.RUN, run_folder.SPEC, run_folder.CURVES)
-
-
-def kept(folder: Path, plan: Plan, progress: Progress) -> xr.Dataset:
-    """The run of a plan in its place in the folder: read where it is done, gone on with where it is not."""
-    target = folder / plan.spec.name
-    if target.exists() and not _whole(target, plan):
-        say("unfog: %s is damaged and is played again", target)
-        remove(target)
-    return open_run(target if target.exists() else keep(plan, target, progress=progress))
-
-
-def _whole(target: Path, plan: Plan) -> bool:
-    """Whether the run of this plan is there undamaged; another one is refused."""
-    try:
-        found = run_folder.read(target)
-    except run_folder.NewerError:
-        raise
-    except InputError:
-        return False
-    if found.identity != manifest(plan):
-        raise InputError("out", f"{str(target)!r} holds another run", "another folder, or remove that run")
-    return True
-
-
-def check(folder: Path) -> None:
-    """Complain of a run that is damaged; one that is missing was removed by somebody."""
-    for run in sorted(folder.iterdir()):
-        if run.name.endswith(UNFINISHED) or not any((run / name).exists() for name in FILES):
-            continue
-        try:
-            run_folder.read(run)
-        except run_folder.NewerError:
-            raise
-        except InputError as error:
-            allowed = "the runs as they were made; the same `unfog run rivals` plays this one again"
-            raise InputError("run", error.value, allowed) from None
-
 
 NAME = "rivals"
 ASKED, TABLE, TEXT = "suite.json", "table.json", "table.txt"
 FIRST = {"suite", "asked", "unfog", "code"}  # what a suite.json of the first layout says
+FILES = (run_folder.RUN, run_folder.SPEC, run_folder.CURVES)
 
 
 def identity(asked: dict[str, Any]) -> dict[str, Any]:
@@ -149,6 +112,36 @@ def _nameless(path: Path, whole: dict[str, Any]) -> bool:
         return False
 
 
+def kept(folder: Path, plan: Plan, progress: Progress) -> xr.Dataset:
+    """The run of a plan in its place in the folder: read where it is done, gone on with where it is not."""
+    target = folder / plan.spec.name
+    if target.exists() and not _whole(target, plan):
+        say("unfog: %s is damaged and is played again", target)
+        remove(target)
+    return open_run(target if target.exists() else keep(plan, target, progress=progress))
+
+
+def _whole(target: Path, plan: Plan) -> bool:
+    """Whether the run of this plan is there undamaged; another one is refused."""
+    try:
+        found = run_folder.read(target)
+    except run_folder.NewerError:
+        raise
+    except InputError:
+        return False
+    if found.identity != manifest(plan):
+        raise InputError("out", f"{str(target)!r} holds another run", "another folder, or remove that run")
+    return True
+
+
+def finish(folder: Path, found: Comparison) -> None:
+    """Keep the table, for programs and for people."""
+    text = f"{found}\n".encode()
+    marks = {"suite": digest(_asked(folder)), "text": hashlib.sha256(text).hexdigest()}
+    write_atomically(folder / TEXT, text)
+    write_atomically(folder / TABLE, sealed({**marks, **plain(found)}))
+
+
 def is_suite(path: Path) -> bool:
     """Whether a folder is that of a suite, finished or not."""
     return is_file(path / ASKED)
@@ -169,13 +162,6 @@ def read(path: Path) -> Comparison:
     _check_text(path / TEXT, text)
     check(path)
     return made
-
-
-def older(path: Path) -> str | None:
-    """What is to be said of a suite that an older version made."""
-    asked = _asked(path)
-    said = f"{path} was made by unfog {asked.get('unfog')}, in an older layout: not all has a hash"
-    return None if run_folder.layout_of(asked) == LAYOUT else said
 
 
 def _asked(path: Path) -> dict[str, Any]:
@@ -224,9 +210,22 @@ def _check_text(path: Path, expected: str | None) -> None:
         raise InputError("run", f"{str(path)!r} is damaged", "one made with the table; or remove it")
 
 
-def finish(folder: Path, found: Comparison) -> None:
-    """Keep the table, for programs and for people."""
-    text = f"{found}\n".encode()
-    marks = {"suite": digest(_asked(folder)), "text": hashlib.sha256(text).hexdigest()}
-    write_atomically(folder / TEXT, text)
-    write_atomically(folder / TABLE, sealed({**marks, **plain(found)}))
+def check(folder: Path) -> None:
+    """Refuse a suite with a damaged run; one that is missing was removed by somebody."""
+    for run in sorted(folder.iterdir()):
+        if run.name.endswith(UNFINISHED) or not any((run / name).exists() for name in FILES):
+            continue
+        try:
+            run_folder.read(run)
+        except run_folder.NewerError:
+            raise
+        except InputError as error:
+            allowed = "the runs as they were made; the same `unfog run rivals` plays this one again"
+            raise InputError("run", error.value, allowed) from None
+
+
+def older(path: Path) -> str | None:
+    """What is to be said of a suite that an older version made."""
+    asked = _asked(path)
+    said = f"{path} was made by unfog {asked.get('unfog')}, in an older layout: not all has a hash"
+    return None if run_folder.layout_of(asked) == LAYOUT else said

@@ -1,22 +1,18 @@
-"""The ratios as tables, for a terminal and for a page: where ours does not win comes first.
+"""What the suite found: ratios of regret with intervals, and times; as a table, a page and a figure.
 
-Regret as a ratio to ours on the same trials, with an interval.
+Regret is given as a ratio to ours on the same trials, with the interval
 
     r exp(± t se(r) / r)
 
 r and its standard error are those of maths/statistics.py, and that of ln r is se(r) / r: the interval is
-symmetric around ln r, since ratios are, and t is Student's quantile with n - 1 degrees of freedom.
-
-How long a trial's round takes in a batch: deciding, learning and being shown what is shown.
-
-The picture of the ratios: a panel a problem, a row an agent, a logarithmic axis.
+symmetric around ln r, since ratios are, and t is Student's quantile with n - 1 degrees of freedom. Where ours
+does not win comes first in the tables.
 """
 
 import textwrap
 import time
 from collections.abc import Sequence
 from itertools import groupby
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,7 +34,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-LEVEL = 0.95
+LEVEL = 0.95  # of intervals
+TRIALS = 100  # that are timed, side by side
+ROUNDS = 50  # of each
+
+MARKS = {"more": "+", "less": "-"}
+HEAD = (
+    "Regret of each as a ratio to ours on the same trials, with 95 % intervals (delta method, paired): above"
+    " 1 ours is better. +: it is told more than ours. -: ours is shown true contexts, and it makes no use of"
+    " them."
+)
+TUNED = (
+    "One setting each chosen on other seeds, from six or seven values, the published one among them; an agent"
+    " without such a setting stays as it is."
+)
+TIMES = (
+    f"Time is the mean over the first {ROUNDS} rounds (or all, where there are fewer), of"
+    f" {TRIALS} trials side by side: later rounds of an agent that goes over past rounds take longer."
+)
+EXCEPTIONS = "Where ours does not win beyond doubt against one that is told no more"
+
+BLUE, ORANGE, BLACK, GREEN, RED = (COLOURS[i] for i in (0, 1, 2, 3, 6))
+ACROSS = 5  # panels beside each other
+SIDES = {"same": (BLUE, "o"), "less": (BLUE, "o"), "more": (ORANGE, "s"), "ours": (GREEN, "D")}
+TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000)
 
 
 class Ratio(NamedTuple):
@@ -57,17 +76,6 @@ class Ratio(NamedTuple):
     def loses(self) -> bool:
         """Whether ours loses more, beyond doubt."""
         return self.high < 1
-
-
-def ratio(other: Array, ours: Array) -> Ratio:
-    """Of the regrets (trials,) of another to ours; above 1 where ours is better."""
-    value, error = quotient(other, ours)
-    if not value > 0:  # rewards of 0 or 1: an oracle that is no maximiser may be beaten
-        return Ratio(np.nan, np.nan, np.nan)
-    if len(ours) < 2:
-        return Ratio(value, np.nan, np.nan)
-    width = float(stdtrit(len(ours) - 1, 0.5 + LEVEL / 2)) * error / value
-    return Ratio(value, value * float(np.exp(-width)), value * float(np.exp(width)))
 
 
 class Row(NamedTuple):
@@ -121,12 +129,49 @@ class Comparison(NamedTuple):
         return text(self)
 
 
+def ratio(other: Array, ours: Array) -> Ratio:
+    """Of the regrets (trials,) of another to ours; above 1 where ours is better."""
+    value, error = quotient(other, ours)
+    if not value > 0:  # rewards of 0 or 1: an oracle that is no maximiser may be beaten
+        return Ratio(np.nan, np.nan, np.nan)
+    if len(ours) < 2:
+        return Ratio(value, np.nan, np.nan)
+    width = float(stdtrit(len(ours) - 1, 0.5 + LEVEL / 2)) * error / value
+    return Ratio(value, value * float(np.exp(-width)), value * float(np.exp(width)))
+
+
 def held(agent: str, against: str, told: str, regrets: dict[str, Array], setting: str = "") -> Row:
     """A row, from the regrets (trials,) of both; where one has fewer trials, on those that both have."""
     n = min(len(regrets[agent]), len(regrets[against]))
     own = regrets[agent][:n]
     mean, se = estimate(own)
     return Row(agent, against, told, ratio(own, regrets[against][:n]), mean, se, n, setting)
+
+
+def seconds(
+    agent: Agent, problem: Problem, *, rounds: int = ROUNDS, trials: int = TRIALS, seed: int = 0
+) -> float:
+    """Seconds of a round of one trial, in a batch of so many, the mean over the first so many rounds.
+
+    It counts deciding, learning and being shown what is shown; of what the world does, paying rewards alone.
+    """
+    every = range(trials)
+    truth = problem.truth(truth_draws(seed, every, problem.truth_draws()))
+    player, nature = Player(agent, problem, truth, seed, every), Nature(problem, seed, every)
+    spent = 0.0
+    for t in range(rounds):
+        normals, uniforms = nature.next(1)
+        emission = emitted(problem, truth, normals[:, 0], uniforms[:, 0], np.asarray(t))
+        draws = player.draws.next(1)[:, 0]
+
+        def pay(arm: Ints, context: Array = emission.context, drawn: Array = normals[:, 0]) -> Array:
+            score = np.vecdot(truth.features.at(context).row(arm), truth.theta)
+            return problem.reward(score, drawn)
+
+        began = time.perf_counter()
+        player.reveal(player.round(emission, draws, pay), emission)
+        spent += time.perf_counter() - began
+    return spent / (rounds * trials)
 
 
 def plain(found: Comparison) -> dict[str, Any]:
@@ -163,55 +208,8 @@ def _read(row: dict[str, Any]) -> Row:
     return Row(ratio=found, **told)
 
 
-TRIALS = 100
-ROUNDS = 50
-
-
-def seconds(
-    agent: Agent, problem: Problem, *, rounds: int = ROUNDS, trials: int = TRIALS, seed: int = 0
-) -> float:
-    """Seconds of a round of one trial, in a batch of so many, the mean over the first so many rounds.
-
-    What the world does is not counted, but for paying rewards.
-    """
-    every = range(trials)
-    truth = problem.truth(truth_draws(seed, every, problem.truth_draws()))
-    player, nature = Player(agent, problem, truth, seed, every), Nature(problem, seed, every)
-    spent = 0.0
-    for t in range(rounds):
-        normals, uniforms = nature.next(1)
-        emission = emitted(problem, truth, normals[:, 0], uniforms[:, 0], np.asarray(t))
-        draws = player.draws.next(1)[:, 0]
-
-        def pay(arm: Ints, context: Array = emission.context, drawn: Array = normals[:, 0]) -> Array:
-            score = np.vecdot(truth.features.at(context).row(arm), truth.theta)
-            return problem.reward(score, drawn)
-
-        began = time.perf_counter()
-        player.reveal(player.round(emission, draws, pay), emission)
-        spent += time.perf_counter() - began
-    return spent / (rounds * trials)
-
-
-MARKS = {"more": "+", "less": "-"}
-HEAD = (
-    "Regret of each as a ratio to ours on the same trials, with 95 % intervals (delta method, paired): above"
-    " 1 ours is better. +: it is told more than ours. -: ours is shown true contexts, and it makes no use of"
-    " them."
-)
-TUNED = (
-    "One setting each chosen on other seeds, from six or seven values, the published one among them; an agent"
-    " without such a setting stays as it is."
-)
-TIMES = (
-    f"Time is the mean over the first {ROUNDS} rounds (or all, where there are fewer), of"
-    f" {TRIALS} trials side by side: later rounds of an agent that goes over past rounds take longer."
-)
-EXCEPTIONS = "Where ours does not win beyond doubt against one that is told no more"
-
-
 def text(found: Comparison) -> str:
-    """All of it, in 80 columns."""
+    """The whole report in 80 columns."""
     parts = [textwrap.fill(HEAD, WIDTH), exceptions(found), *_tables(found, False)]
     if any(one.tuned for one in found.outcomes):
         parts += [textwrap.fill(TUNED, WIDTH), exceptions(found, tuned=True), *_tables(found, True)]
@@ -274,14 +272,6 @@ def number(value: float) -> str:
     return f"{value:,.{places}f}"
 
 
-def of_ours(one: Outcome) -> str:
-    """Whose regret ratios are to, and how large it is."""
-    found = ", ".join(f"{name} {number(value)}" for name, value in one.ours.items())
-    trials = sorted({row.trials for row in one.rows})
-    span = str(trials[0]) if len(trials) < 2 else f"{trials[0]} to {trials[-1]}"
-    return f"{one.problem}: {one.title}; {one.rounds} rounds, {span} trials; {found}"
-
-
 def _tables(found: Comparison, tuned: bool) -> list[str]:
     parts = list[str]()
     for _, outcomes in grouped(found):
@@ -300,13 +290,12 @@ def yardstick(outcomes: Sequence[Outcome]) -> str:
     return "; ".join(dict.fromkeys(one.yardstick for one in outcomes))
 
 
-def spans(found: Comparison) -> dict[str, tuple[float, float]]:
-    """Microseconds of a trial's round, from the quickest problem to the slowest."""
-    names = dict.fromkeys(name for one in found.outcomes for name in one.seconds)
-    every = {
-        name: [1e6 * one.seconds[name] for one in found.outcomes if name in one.seconds] for name in names
-    }
-    return {name: (min(values), max(values)) for name, values in every.items()}
+def of_ours(one: Outcome) -> str:
+    """Whose regret ratios are to, and how large it is."""
+    found = ", ".join(f"{name} {number(value)}" for name, value in one.ours.items())
+    trials = sorted({row.trials for row in one.rows})
+    span = str(trials[0]) if len(trials) < 2 else f"{trials[0]} to {trials[-1]}"
+    return f"{one.problem}: {one.title}; {one.rounds} rounds, {span} trials; {found}"
 
 
 def times(found: Comparison) -> str:
@@ -316,6 +305,15 @@ def times(found: Comparison) -> str:
         return ""
     table = columns("agent", list(spans(found)), ["microseconds of a trial's round, in batch"], rows)
     return f"{table}\n{textwrap.fill(TIMES, WIDTH)}"
+
+
+def spans(found: Comparison) -> dict[str, tuple[float, float]]:
+    """Microseconds of a trial's round, from the quickest problem to the slowest."""
+    names = dict.fromkeys(name for one in found.outcomes for name in one.seconds)
+    every = {
+        name: [1e6 * one.seconds[name] for one in found.outcomes if name in one.seconds] for name in names
+    }
+    return {name: (min(values), max(values)) for name, values in every.items()}
 
 
 def _left_out(found: Comparison) -> str:
@@ -357,12 +355,6 @@ def _code(name: str) -> str:
     )
 
 
-BLUE, ORANGE, BLACK, GREEN, RED = (COLOURS[i] for i in (0, 1, 2, 3, 6))
-ACROSS = 5  # panels beside each other
-SIDES = {"same": (BLUE, "o"), "less": (BLUE, "o"), "more": (ORANGE, "s"), "ours": (GREEN, "D")}
-TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000)
-
-
 def figure(found: Comparison, title: str = "") -> "Figure":
     """Ratios with their intervals, as published; tuned ones as small crosses below."""
     import matplotlib as mpl
@@ -400,7 +392,7 @@ def _mine(row: Row) -> bool:
 
 
 def _panel(axes: "Axes", one: Outcome, names: Sequence[str]) -> None:
-    """One problem: dots with bars; where an agent does not play there is nothing."""
+    """Draw one problem: dots with bars; where an agent does not play there is nothing."""
     axes.axvline(1, color="0.35", linewidth=0.9)
     for row in one.rows:
         colour, mark = SIDES[row.told]
@@ -410,7 +402,7 @@ def _panel(axes: "Axes", one: Outcome, names: Sequence[str]) -> None:
     axes.set_xscale("log")
     _ticks(axes)
     axes.set_yticks(range(len(names)), names, fontsize=7, parse_math=False)
-    ours = fill(f"to {', '.join(one.ours)}", 24)
+    ours = textwrap.fill(f"to {', '.join(one.ours)}", 24)
     axes.set_title(f"{one.problem}\n{ours}", fontsize=7, loc="left", parse_math=False)
     axes.grid(axis="y", color="0.93", linewidth=0.7)
     axes.set_axisbelow(True)

@@ -1,17 +1,15 @@
-"""One problem of the suite: who can play it, their regrets, and what these come to.
+"""The suite: every rival, and ours, plays every problem, and what was found is kept.
 
-Agents whose rounds take long play the first of the trials that the others play: a trial is the same whoever
-else plays it, so that they are paired all the same.
+A `Match` is one problem: who can play it, their regrets, and what these come to. Agents whose rounds take
+long play the first of the trials that the others play: a trial is the same whoever else plays it, so that
+they are paired all the same.
 
-About the same budget for all: one setting each, of six or seven values, chosen on other seeds.
-
-A rival's row names the setting that says how much it explores, and six values for it. The published value is
+Tuning gives about the same budget to all: one setting each, of six or seven values, chosen on other seeds. A
+rival's row names the setting that says how much it explores, and six values for it. The published value is
 tried too: it is one of the six, or a seventh. Ours has the level of its chooser, six values with its own. The
 value with the least mean regret on the tuning seed is taken, on each problem by itself; what is reported is
 its regret on the reporting seed. An agent without such a setting stays as it is. Agents whose rounds take
 long are tuned on fewer trials, and the slowest on a quarter of the rounds.
-
-Play every rival, and ours, on every problem, and keep what was found.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,8 +21,8 @@ from unfog.agents.agent import Agent
 from unfog.agents.baselines import RIVALS
 from unfog.agents.catalogue import EVERY, Catalogue, named
 from unfog.features.link import KINDS
-from unfog.lab.baselines import folder, report
 from unfog.lab.baselines import folder as folders
+from unfog.lab.baselines import report
 from unfog.lab.baselines.problems import LOSS, OURS, PACES, PAPER, PLACES, Place, build, pace, why_not
 from unfog.lab.baselines.report import Comparison, Outcome, Row, held
 from unfog.lab.prepare import prepare
@@ -43,41 +41,9 @@ TRIALS = {"quick": 40, "slow": 40, "dear": 5}  # by how long an agent's rounds t
 DEAR_ROUNDS = 4  # these take so long that their setting is chosen over one round in so many
 LEVELS = (0.35, 0.5, 0.7, 1.0, 2.0)  # beside the default's, 1.4
 
-
-def setting_of(name: str) -> tuple[str, tuple[float, ...]]:
-    """The setting of an agent that is tuned, and its values; no values where it has none."""
-    if name in RIVALS:
-        return RIVALS[name].tuned, RIVALS[name].grid
-    return ("level", LEVELS) if name in OURS else ("", ())
-
-
-def candidates(name: str) -> list[str]:
-    """The agent as published, then with each value: all that is tried."""
-    setting, values = setting_of(name)
-    spelled = [f"{name}:{setting}={value:g}" for value in values]
-    return [name, *(one for one in spelled if not _published(name, setting, one))]
-
-
-def _published(name: str, setting: str, spelled: str) -> bool:
-    """Whether a value is that of the row itself, which stands in the list already."""
-    row, value = EVERY[name], float(spelled.rpartition("=")[2])
-    parts = row.denoiser, row.learner, row.chooser
-    found = [vars(part)[setting] for part in parts if setting in vars(part)]
-    return bool(found) and all(float(one) == value for one in found)
-
-
-def chosen(names: Sequence[str], regrets: Mapping[str, Array]) -> dict[str, str]:
-    """For each agent its candidate with the least mean regret; the first of equals."""
-    return {name: min(candidates(name), key=lambda one: float(regrets[one].mean())) for name in names}
-
-
-def setting(name: str, picked: str) -> str:
-    """What was changed, in words."""
-    return picked.removeprefix(f"{name}:") if picked != name else "as published"
-
-
 Bars: TypeAlias = Callable[[str], AbstractContextManager[Progress]]
 Regrets: TypeAlias = dict[str, Array]  # agent -> (trials,)
+Say: TypeAlias = Callable[[str], None]
 
 
 @contextmanager
@@ -108,6 +74,145 @@ class Asked(NamedTuple):
             if pace == "dear":
                 told["rounds"] = max(1, (self.rounds or place.spec().run.rounds) // DEAR_ROUNDS)
         return {**told, "engine": self.engine, "precision": self.precision}
+
+
+def rivals(
+    problems: Sequence[str] | None = None,
+    *,
+    agents: Sequence[str] | None = None,
+    rounds: int | None = None,
+    trials: int | None = None,
+    seed: int | None = None,
+    engine: str | None = None,
+    precision: str | None = None,
+    workers: int = 1,
+    tuned: bool = False,
+    out: str | Path | None = None,
+) -> Comparison:
+    """Every rival, or these agents, as regret ratios to ours on the problems of its page, or on some.
+
+    Ratios are above 1 where ours is better. `tuned` adds each with one setting chosen on other seeds. With
+    `out` the runs are kept in that folder, and an interrupted suite is gone on with there. Print what comes
+    back for a table; `unfog.lab.baselines.report.figure` draws it.
+
+    >>> import unfog
+    >>> found = unfog.rivals(["fig1-gaussian"], agents=["linucb"], rounds=20, trials=5)
+    >>> 'linucb' in str(found)
+    True
+    """
+    told = asked(problems, agents, rounds, trials, seed, engine, precision, tuned)
+    where = None if out is None else claim(told, run_folder(out), workers)
+    return compare(told, where, workers)
+
+
+def asked(
+    problems: Sequence[str] | None,
+    agents: Sequence[str] | None,
+    rounds: int | None,
+    trials: int | None,
+    seed: int | None,
+    engine: str | None,
+    precision: str | None,
+    tuned: bool = False,
+) -> Asked:
+    """What is asked for, checked."""
+    names = _problems(problems), _agents(agents)
+    flag("tuned", tuned)
+    if tuned and seed == SEED:
+        raise InputError("seed", seed, "another: settings are chosen on this one")
+    sizes = _count("rounds", rounds), _count("trials", trials)
+    start = 0 if seed is None else count("seed", seed, 0, MOST_SEED)
+    wanted = engines.canonical("numpy" if engine is None else engine)
+    told = Asked(*names, *sizes, start, wanted, precision, tuned)
+    for name in told.problems:
+        checked(with_run(PLACES[name].spec(), told.run_of(PLACES[name])))
+    return told
+
+
+def _count(field: str, value: int | None) -> int | None:
+    return None if value is None else count(field, value)
+
+
+def _problems(problems: Sequence[str] | None) -> tuple[str, ...]:
+    """Those named, each once; all unless told."""
+    names = tuple(PLACES if problems is None else _each("problems", problems))
+    if not names:
+        raise InputError("problems", "none named", f"one or more of {', '.join(PLACES)}")
+    for name in names:
+        one_of("problems", name, list(PLACES))
+    return names
+
+
+def _agents(agents: Sequence[str] | None) -> tuple[str, ...]:
+    """Those named, each once; all rivals unless told. A name that no agent has is refused."""
+    names = tuple((*RIVALS, *PAPER) if agents is None else _each("agents", agents))
+    if not names:
+        raise InputError("agents", "none named", f"one or more of {', '.join((*RIVALS, *PAPER))}")
+    for name in names:
+        if name in OURS:
+            others = f"{', '.join((*RIVALS, *PAPER))}, or another agent of `unfog list`"
+            raise InputError("agents", f"{name!r} is what others are held against", others)
+        complaints = list[InputError]()
+        for kind in KINDS:
+            try:
+                named([name], "agents", Catalogue(kind))
+            except InputError as error:
+                complaints.append(error)
+        if len(complaints) == len(KINDS):
+            raise complaints[0]
+    return names
+
+
+def _each(field: str, names: Sequence[str]) -> dict[str, None]:
+    """The names told, each once."""
+    if (
+        isinstance(names, str)
+        or not isinstance(names, Sequence)
+        or not all(isinstance(n, str) for n in names)
+    ):
+        raise InputError(field, shown(names), "a list of names")
+    return dict.fromkeys(names)
+
+
+def claim(told: Asked, out: Path | None, workers: int, runs: Path = Path("runs")) -> Path:
+    """The folder of a suite; what cannot be played as it is asked for is refused before one is made."""
+    count("workers", workers, most=MOST_WORKERS)
+    for place in (PLACES[name] for name in told.problems):
+        problem, _ = _built(place)
+        if problem is not None:
+            engine, precision = told.engine, told.precision
+            plan([problem], [place.main], rounds=1, trials=1, seed=0, engine=engine, precision=precision)
+    return folders.claim(told._asdict(), out, runs)
+
+
+def compare(
+    told: Asked, folder: Path | None, workers: int = 1, bars: Bars = silent, say: Say = lambda _: None
+) -> Comparison:
+    """Play all problems in turn; one without data, or that nobody can play, is left out, and that is said."""
+    count("workers", workers, most=MOST_WORKERS)
+    outcomes, left_out = list[Outcome](), dict[str, str]()
+    for place in (PLACES[name] for name in told.problems):
+        problem, why = _built(place)
+        match = None if problem is None else Match(told, place, problem, folder, workers, bars)
+        if match is not None and match.agents:
+            outcomes.append(match.outcome())
+            continue
+        left_out[place.name] = why if match is None else match.nobody
+        say(f"{place.name} is left out: {left_out[place.name]}")
+    found = Comparison(tuple(outcomes), left_out)
+    if folder is not None:
+        folders.finish(folder, found)
+    return found
+
+
+def _built(place: Place) -> tuple[Problem | None, str]:
+    """The world of a place; none where its data are missing, and what is missing."""
+    try:
+        return build(place), ""
+    except InputError as error:
+        if error.field != "data":
+            raise
+        return None, f"{error.value}; see docs/guide/data.md"
 
 
 class Match:
@@ -194,148 +299,38 @@ class Match:
         """The run of a spec, kept where there is a folder."""
         plan = prepare(checked(spec), workers=self.workers, problem=self.problem)
         with self.bars(spec.name) as progress:
-            data = play(plan, progress) if self.folder is None else folder.kept(self.folder, plan, progress)
+            data = play(plan, progress) if self.folder is None else folders.kept(self.folder, plan, progress)
         final = data[LOSS].isel(round=-1)
         return {str(name): final.sel(agent=name).values for name in data["agent"].values}
 
 
-Say: TypeAlias = Callable[[str], None]
+def candidates(name: str) -> list[str]:
+    """The agent as published, then with each value: all that is tried."""
+    setting, values = setting_of(name)
+    spelled = [f"{name}:{setting}={value:g}" for value in values]
+    return [name, *(one for one in spelled if not _published(name, setting, one))]
 
 
-def rivals(
-    problems: Sequence[str] | None = None,
-    *,
-    agents: Sequence[str] | None = None,
-    rounds: int | None = None,
-    trials: int | None = None,
-    seed: int | None = None,
-    engine: str | None = None,
-    precision: str | None = None,
-    workers: int = 1,
-    tuned: bool = False,
-    out: str | Path | None = None,
-) -> Comparison:
-    """Every rival, or these agents, as regret ratios to ours on the problems of its page, or on some.
-
-    Ratios are above 1 where ours is better. `tuned` adds each with one setting chosen on other seeds. With
-    `out` the runs are kept in that folder, and an interrupted suite is gone on with there. Print what comes
-    back for a table; `unfog.lab.baselines.report.figure` draws it.
-
-    >>> import unfog
-    >>> found = unfog.rivals(["fig1-gaussian"], agents=["linucb"], rounds=20, trials=5)
-    >>> 'linucb' in str(found)
-    True
-    """
-    told = asked(problems, agents, rounds, trials, seed, engine, precision, tuned)
-    where = None if out is None else claim(told, run_folder(out), workers)
-    return compare(told, where, workers)
+def setting_of(name: str) -> tuple[str, tuple[float, ...]]:
+    """The setting of an agent that is tuned, and its values; no values where it has none."""
+    if name in RIVALS:
+        return RIVALS[name].tuned, RIVALS[name].grid
+    return ("level", LEVELS) if name in OURS else ("", ())
 
 
-def asked(
-    problems: Sequence[str] | None,
-    agents: Sequence[str] | None,
-    rounds: int | None,
-    trials: int | None,
-    seed: int | None,
-    engine: str | None,
-    precision: str | None,
-    tuned: bool = False,
-) -> Asked:
-    """What is asked for, checked."""
-    names = _problems(problems), _agents(agents)
-    flag("tuned", tuned)
-    if tuned and seed == SEED:
-        raise InputError("seed", seed, "another: settings are chosen on this one")
-    sizes = _count("rounds", rounds), _count("trials", trials)
-    start = 0 if seed is None else count("seed", seed, 0, MOST_SEED)
-    wanted = engines.canonical("numpy" if engine is None else engine)
-    told = Asked(*names, *sizes, start, wanted, precision, tuned)
-    for name in told.problems:
-        checked(with_run(PLACES[name].spec(), told.run_of(PLACES[name])))
-    return told
+def _published(name: str, setting: str, spelled: str) -> bool:
+    """Whether a value is that of the row itself, which stands in the list already."""
+    row, value = EVERY[name], float(spelled.rpartition("=")[2])
+    parts = row.denoiser, row.learner, row.chooser
+    found = [vars(part)[setting] for part in parts if setting in vars(part)]
+    return bool(found) and all(float(one) == value for one in found)
 
 
-def _count(field: str, value: int | None) -> int | None:
-    return None if value is None else count(field, value)
+def chosen(names: Sequence[str], regrets: Mapping[str, Array]) -> dict[str, str]:
+    """For each agent its candidate with the least mean regret; the first of equals."""
+    return {name: min(candidates(name), key=lambda one: float(regrets[one].mean())) for name in names}
 
 
-def _problems(problems: Sequence[str] | None) -> tuple[str, ...]:
-    """Those named, each once; all unless told."""
-    names = tuple(PLACES if problems is None else _each("problems", problems))
-    if not names:
-        raise InputError("problems", "none named", f"one or more of {', '.join(PLACES)}")
-    for name in names:
-        one_of("problems", name, list(PLACES))
-    return names
-
-
-def _each(field: str, names: Sequence[str]) -> dict[str, None]:
-    """The names told, each once."""
-    if (
-        isinstance(names, str)
-        or not isinstance(names, Sequence)
-        or not all(isinstance(n, str) for n in names)
-    ):
-        raise InputError(field, shown(names), "a list of names")
-    return dict.fromkeys(names)
-
-
-def _agents(agents: Sequence[str] | None) -> tuple[str, ...]:
-    """Those named, each once; all rivals unless told. A name that no agent has is refused."""
-    names = tuple((*RIVALS, *PAPER) if agents is None else _each("agents", agents))
-    if not names:
-        raise InputError("agents", "none named", f"one or more of {', '.join((*RIVALS, *PAPER))}")
-    for name in names:
-        if name in OURS:
-            others = f"{', '.join((*RIVALS, *PAPER))}, or another agent of `unfog list`"
-            raise InputError("agents", f"{name!r} is what others are held against", others)
-        complaints = list[InputError]()
-        for kind in KINDS:
-            try:
-                named([name], "agents", Catalogue(kind))
-            except InputError as error:
-                complaints.append(error)
-        if len(complaints) == len(KINDS):
-            raise complaints[0]
-    return names
-
-
-def claim(told: Asked, out: Path | None, workers: int, runs: Path = Path("runs")) -> Path:
-    """The folder of a suite; what cannot be played as it is asked for is refused before one is made."""
-    count("workers", workers, most=MOST_WORKERS)
-    for place in (PLACES[name] for name in told.problems):
-        problem, _ = _built(place)
-        if problem is not None:
-            engine, precision = told.engine, told.precision
-            plan([problem], [place.main], rounds=1, trials=1, seed=0, engine=engine, precision=precision)
-    return folders.claim(told._asdict(), out, runs)
-
-
-def _built(place: Place) -> tuple[Problem | None, str]:
-    """The world of a place; none where its data are missing, and what is missing."""
-    try:
-        return build(place), ""
-    except InputError as error:
-        if error.field != "data":
-            raise
-        return None, f"{error.value}; see docs/guide/data.md"
-
-
-def compare(
-    told: Asked, folder: Path | None, workers: int = 1, bars: Bars = silent, say: Say = lambda _: None
-) -> Comparison:
-    """Play all problems in turn; one without data, or that nobody can play, is left out, and that is said."""
-    count("workers", workers, most=MOST_WORKERS)
-    outcomes, left_out = list[Outcome](), dict[str, str]()
-    for place in (PLACES[name] for name in told.problems):
-        problem, why = _built(place)
-        match = None if problem is None else Match(told, place, problem, folder, workers, bars)
-        if match is not None and match.agents:
-            outcomes.append(match.outcome())
-            continue
-        left_out[place.name] = why if match is None else match.nobody
-        say(f"{place.name} is left out: {left_out[place.name]}")
-    found = Comparison(tuple(outcomes), left_out)
-    if folder is not None:
-        folders.finish(folder, found)
-    return found
+def setting(name: str, picked: str) -> str:
+    """What was changed, in words."""
+    return picked.removeprefix(f"{name}:") if picked != name else "as published"

@@ -1,6 +1,7 @@
-"""Air Quality as a log: what would each of four cheap gas sensors be worth, if it were better?
+"""UCI Air Quality as a bandit and as a log.
 
-Contexts and readings are those of the record (lab/datasets/airquality.py), in standard deviations of the
+`AirQuality` has the air of one street as contexts. `air_log` asks what each of its four cheap gas sensors
+would be worth if it were better. Contexts and readings of the log are in standard deviations of the
 calibration's hours, from their mean. The decision is made up: every hour one may act against one of the
 gases, or wait. To act against a gas pays by how much it is above its mean over the log,
 
@@ -11,23 +12,18 @@ highest, or waits if all are below their mean of the calibration; with a probabi
 evenly. What is known of the noise is found from the first hours alone: sensors stand beside analysers for
 some weeks, and then alone. Here the true contexts of all hours are known, so that what a sensor is worth can
 be said without any log.
-
-UCI Air Quality as a bandit.
 """
 
 import csv
 from dataclasses import dataclass
 from datetime import date, time
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from unfog import validation
 from unfog.channel.channel import Channel
-from unfog.evaluation.context import Scene
-from unfog.evaluation.log import Log
-from unfog.evaluation.policies import liked
 from unfog.lab.datasets.files import locate
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
@@ -35,11 +31,18 @@ from unfog.simulation.plan import MOST_SEED
 from unfog.validation import InputError
 from unfog.worlds.record import LEVEL, Record, Recorded, calibrated
 
+if TYPE_CHECKING:
+    from unfog.evaluation.log import Log
+
 ANALYSERS = ("CO(GT)", "C6H6(GT)", "NOx(GT)", "NO2(GT)")
 SENSORS = ("PT08.S1(CO)", "PT08.S2(NMHC)", "PT08.S3(NOx)", "PT08.S4(NO2)")
 MISSING = -200.0
 HOURS = 6941  # without a missing value
 SCALES = ("log", "linear")
+GASES = ("CO", "benzene", "NOx", "NO2")
+WAIT = "wait"
+ARMS = (WAIT, *GASES)
+ERRORS = ("data", "gaussian")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,9 +60,8 @@ class AirQuality(Recorded):
     Such sensors answer to a concentration by a power law, so logarithms are taken of both sides: that makes
     lines of the sensors' curves, and the errors and contexts less skewed.
 
-    The air of one street as contexts; the file is looked for when the data are first needed.
-
-    `scale` is that of concentrations and readings, "log" or "linear". For the other fields see `Recorded`.
+    The file is looked for when the data are first needed. `scale` is that of concentrations and readings,
+    "log" or "linear". For the other fields see `Recorded`.
 
     >>> from unfog.lab.datasets.airquality import AirQuality
     >>> AirQuality(calibration=1000, scale="linear").dim  # the file is not needed yet
@@ -109,12 +111,6 @@ def _hour(day: str, clock: str) -> float:
     return 24.0 * date.fromisoformat(day).toordinal() + hour.hour + hour.minute / 60 + hour.second / 3600
 
 
-GASES = ("CO", "benzene", "NOx", "NO2")
-WAIT = "wait"
-ARMS = (WAIT, *GASES)
-ERRORS = ("data", "gaussian")
-
-
 class AirLog(NamedTuple):
     """A log, and what it does not say.
 
@@ -123,7 +119,7 @@ class AirLog(NamedTuple):
     ('log', 'channel', 'true')
     """
 
-    log: Log
+    log: "Log"
     channel: Channel  # as the calibration has it
     true: Array  # (n, 4)
 
@@ -139,6 +135,10 @@ class AirLog(NamedTuple):
         return {name: self._earned(places, beside) for name, places in seen.items()}
 
     def _earned(self, places: list[int], beside: bool) -> float:
+        # Runs import this module: what values a log would be code that decides their results.
+        from unfog.evaluation.context import Scene
+        from unfog.evaluation.policies import liked
+
         shown, names = self.true[:, places], tuple(f"true {GASES[place]}" for place in places)
         left = [place for place in range(len(GASES)) if beside or place not in places]
         log = self.log._replace(
@@ -200,8 +200,10 @@ def _centred(channel: Channel) -> Channel:
     return channel._replace(context_mean=channel.context_mean - LEVEL, bias=nothing, sample=sample)
 
 
-def _logged(noisy: Array, true: Array, floor: float, reward_sd: float, source: np.random.Generator) -> Log:
+def _logged(noisy: Array, true: Array, floor: float, reward_sd: float, source: np.random.Generator) -> "Log":
     """Draw arms by what is read, and rewards by what is true."""
+    from unfog.evaluation.log import Log
+
     rows, number = np.arange(len(noisy)), len(ARMS)
     law = np.full((len(noisy), number), floor / number)
     law[rows, _with_wait(noisy).argmax(axis=1)] += 1 - floor

@@ -1,17 +1,13 @@
-"""The data sets that experiments can use: where they are looked for, and whether a file is the right one.
+"""Files of data sets: where they are looked for, whether one is the right one, and how to get one.
 
 None comes with the package, because their licences do not allow it or ask to be read first. A file is taken
 by its sha256 and nothing else, so that a result that names its data set means one sequence of bytes. With a
 folder given, the file is looked for there alone; otherwise in $UNFOG_DATA, then in the user's cache, where
 `unfog data fetch` puts it.
 
-Download a data set's archive and keep the one file of it that is wanted.
-
-The archive stays in memory, and only the file's bytes come out of it, to be checked against their hash before
-anything is written: whatever breaks on the way, an interrupt included, the folder holds what it held before.
-Names inside an archive are never used as paths.
-
-Whether a data set is here, can be fetched, or must be brought: and then why, and where it is to be had.
+A downloaded archive stays in memory, and only the wanted file's bytes come out of it, to be checked against
+their hash before anything is written: whatever breaks on the way, an interrupt included, the folder holds
+what it held before. Names inside an archive are never used as paths.
 """
 
 import hashlib
@@ -48,6 +44,22 @@ DAMAGED = (  # what reading a damaged or foreign archive raises
     ValueError,  # positions outside the archive
     RuntimeError,  # encrypted, or packed in a way that zipfile does not know
 )
+MOST_BYTES = 50_000_000  # ten times the archive we know of; the file in it may not have more either
+SECONDS = 30.0  # to wait for the next bytes
+CHUNK = 1 << 16
+RETRY = "an address that answers with the archive: try again later, or name a mirror by --url"
+
+HERE, FETCH, BRING, WRONG = "here", "not here, can be fetched", "not here, cannot be fetched", "wrong file"
+WHY = "it is not offered for download in the form used here"
+OTHER_FORM = {"airquality": "the archive of its repository has the table in another form"}
+WHERE = {
+    "airquality": "the UCI Machine Learning Repository, data set Air Quality; saved with commas, a byte-order"
+    " mark and dates like 2004-03-10",
+    "heartsteps": "those who ran the trial HeartSteps (P. Klasnja and others) and made its data public",
+    "warfarin": "PharmGKB, data of the International Warfarin Pharmacogenetics Consortium; saved with commas,"
+    " a byte-order mark and the column names of the publication's data file",
+}
+UNKNOWN = "whoever published it"
 
 
 class MissingError(InputError):
@@ -117,19 +129,15 @@ DATASETS = {
 }
 
 
-def named(name: str) -> Dataset:
-    """The data set of this name."""
-    return DATASETS[one_of("data", name, list(DATASETS))]
+class Way(NamedTuple):
+    """How one comes by a data set."""
 
-
-def cache(part: str) -> Path:
-    """A folder of ours in the user's cache; it need not exist."""
-    try:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:  # a user without a home
-        problem = "not set, and there is no home folder"
-        raise InputError("XDG_CACHE_HOME", problem, "a folder for caches") from None
-    return home / "unfog" / part
+    status: str
+    path: str | None  # of the right file
+    problem: str | None  # with the file that is there, or that there is none
+    fetch: str | None = None  # the command that gets it
+    why: str | None = None  # it cannot be fetched
+    where: str | None = None  # it is to be had, then
 
 
 _told: Path | None = None
@@ -165,6 +173,11 @@ def locate(name: str, folder: Path | None = None) -> Path:
     raise MissingError("data", problem, f"{_ways(dataset)} (looked in {looked})")
 
 
+def named(name: str) -> Dataset:
+    """The data set of this name."""
+    return DATASETS[one_of("data", name, list(DATASETS))]
+
+
 def _places(folder: Path | None) -> list[Path]:
     folder = folder or _told
     if folder is not None:
@@ -173,10 +186,14 @@ def _places(folder: Path | None) -> list[Path]:
     return [*([Path(chosen)] if chosen else []), cache("data")]
 
 
-def _ways(dataset: Dataset) -> str:
-    """How to come by a file that is missing or wrong, and on which terms."""
-    got = f", or `unfog data fetch {dataset.name}`, which puts it in the user's cache" if dataset.url else ""
-    return f"--data or UNFOG_DATA naming a folder that holds it{got}; licence: {dataset.licence}"
+def cache(part: str) -> Path:
+    """A folder of ours in the user's cache; it need not exist."""
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a user without a home
+        problem = "not set, and there is no home folder"
+        raise InputError("XDG_CACHE_HOME", problem, "a folder for caches") from None
+    return home / "unfog" / part
 
 
 def check(dataset: Dataset, path: Path) -> None:
@@ -218,60 +235,29 @@ def is_html(content: bytes) -> bool:
     return content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<"
 
 
-def put(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, also where two processes write the same one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
+def _ways(dataset: Dataset) -> str:
+    """How to come by a file that is missing or wrong, and on which terms."""
+    got = f", or `unfog data fetch {dataset.name}`, which puts it in the user's cache" if dataset.url else ""
+    return f"--data or UNFOG_DATA naming a folder that holds it{got}; licence: {dataset.licence}"
+
+
+def way(dataset: Dataset, folder: Path | None = None) -> Way:
+    """Look for the file; what to do where it is not there, or is not the right one."""
     try:
-        with writing(path), open(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.chmod(temporary, 0o644)  # a folder may be shared; temporary files are the owner's alone
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:  # an interrupt as well leaves nothing behind
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+        return Way(HERE, str(locate(dataset.name, folder)), None)
+    except InputError as error:
+        problem, missing = str(error.value), isinstance(error, MissingError)
+    if dataset.url is not None:
+        return Way(FETCH if missing else WRONG, None, problem, f"unfog data fetch {dataset.name}")
+    why, where = OTHER_FORM.get(dataset.name, WHY), WHERE.get(dataset.name, UNKNOWN)
+    return Way(BRING if missing else WRONG, None, problem, None, why, where)
 
-
-MOST_BYTES = 50_000_000  # ten times the archive we know of; the file in it may not have more either
-SECONDS = 30.0  # to wait for the next bytes
-CHUNK = 1 << 16
-RETRY = "an address that answers with the archive: try again later, or name a mirror by --url"
 
 Progress = Callable[[int, int], None]  # bytes so far, bytes in all
 
 
 def quiet(_done: int, _total: int) -> None:
     """Say nothing."""
-
-
-def source_of(dataset: Dataset, url: str | None = None) -> str:
-    """Where the archive comes from: an address given, or the publisher's."""
-    source = dataset.url if url is None else url
-    if source is None:
-        offered = ", ".join(row.name for row in DATASETS.values() if row.url)
-        problem = f"{dataset.title} is not offered for download in the form used here"
-        raise InputError("data", problem, f"{offered}; or the --url of an archive that holds {dataset.file}")
-    try:
-        one_of("url", urlsplit(source).scheme, ("http", "https"))
-    except ValueError:  # ours, or urlsplit's own
-        raise InputError("url", source, "an address that begins with http:// or https://") from None
-    return source
-
-
-def target_of(dataset: Dataset, into: Path | None = None) -> Path:
-    """Where the file goes: a data folder given, or the user's cache."""
-    return (cache("data") if into is None else into) / dataset.file
-
-
-def is_there(dataset: Dataset, target: Path) -> bool:
-    """Whether the right file is in place."""
-    try:
-        return problem_of(dataset, target.read_bytes()) is None
-    except OSError:
-        return False
 
 
 def fetch(name: str, url: str | None = None, into: Path | None = None, progress: Progress = quiet) -> Path:
@@ -291,6 +277,33 @@ def fetch(name: str, url: str | None = None, into: Path | None = None, progress:
         problem = f"{dataset.file} cannot be written ({error.strerror})"
         raise InputError("into", problem, f"a folder that can be written, unlike {target.parent}") from None
     return target
+
+
+def target_of(dataset: Dataset, into: Path | None = None) -> Path:
+    """Where the file goes: a data folder given, or the user's cache."""
+    return (cache("data") if into is None else into) / dataset.file
+
+
+def is_there(dataset: Dataset, target: Path) -> bool:
+    """Whether the right file is in place."""
+    try:
+        return problem_of(dataset, target.read_bytes()) is None
+    except OSError:
+        return False
+
+
+def source_of(dataset: Dataset, url: str | None = None) -> str:
+    """Where the archive comes from: an address given, or the publisher's."""
+    source = dataset.url if url is None else url
+    if source is None:
+        offered = ", ".join(row.name for row in DATASETS.values() if row.url)
+        problem = f"{dataset.title} is not offered for download in the form used here"
+        raise InputError("data", problem, f"{offered}; or the --url of an archive that holds {dataset.file}")
+    try:
+        one_of("url", urlsplit(source).scheme, ("http", "https"))
+    except ValueError:  # ours, or urlsplit's own
+        raise InputError("url", source, "an address that begins with http:// or https://") from None
+    return source
 
 
 def _download(url: str, progress: Progress) -> bytes:
@@ -348,37 +361,18 @@ def _unpack(archive: bytes, dataset: Dataset, url: str) -> bytes:
     return content
 
 
-HERE, FETCH, BRING, WRONG = "here", "not here, can be fetched", "not here, cannot be fetched", "wrong file"
-WHY = "it is not offered for download in the form used here"
-OTHER_FORM = {"airquality": "the archive of its repository has the table in another form"}
-WHERE = {
-    "airquality": "the UCI Machine Learning Repository, data set Air Quality; saved with commas, a byte-order"
-    " mark and dates like 2004-03-10",
-    "heartsteps": "those who ran the trial HeartSteps (P. Klasnja and others) and made its data public",
-    "warfarin": "PharmGKB, data of the International Warfarin Pharmacogenetics Consortium; saved with commas,"
-    " a byte-order mark and the column names of the publication's data file",
-}
-UNKNOWN = "whoever published it"
-
-
-class Way(NamedTuple):
-    """How one comes by a data set."""
-
-    status: str
-    path: str | None  # of the right file
-    problem: str | None  # with the file that is there, or that there is none
-    fetch: str | None = None  # the command that gets it
-    why: str | None = None  # it cannot be fetched
-    where: str | None = None  # it is to be had, then
-
-
-def way(dataset: Dataset, folder: Path | None = None) -> Way:
-    """Look for the file; what to do where it is not there, or is not the right one."""
+def put(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, also where two processes write the same one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
     try:
-        return Way(HERE, str(locate(dataset.name, folder)), None)
-    except InputError as error:
-        problem, missing = str(error.value), isinstance(error, MissingError)
-    if dataset.url is not None:
-        return Way(FETCH if missing else WRONG, None, problem, f"unfog data fetch {dataset.name}")
-    why, where = OTHER_FORM.get(dataset.name, WHY), WHERE.get(dataset.name, UNKNOWN)
-    return Way(BRING if missing else WRONG, None, problem, None, why, where)
+        with writing(path), open(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.chmod(temporary, 0o644)  # a folder may be shared; temporary files are the owner's alone
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:  # an interrupt as well leaves nothing behind
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise

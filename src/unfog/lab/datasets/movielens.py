@@ -1,22 +1,18 @@
-"""From ratings to contexts and arms: R = W H, users are rows of W, arms are clusters of H's columns.
+"""MovieLens: users are contexts, clusters of films arms, ratings rewards (the paper's Fig. 1, right).
 
 The ratings are MovieLens-100K's, or those of a stand-in with the same shape for machines without the data.
+With ratings R = W H in f factors, a context is a user's row of W, and an arm one of K clusters of H's
+columns: phi(a, c) puts c into the block of arm a, theta is N(centroid_a, diag(variance_a)) there, and r =
+theta_a'c + N(0, sigma^2).
+
 Factors are found by scikit-learn's NMF and K-means from fixed seeds and kept in the user's cache under a hash
 of all that decides them. NMF's product alone is determined by the ratings; how a factor's scale is shared
 between W and H comes from its start, NNDSVD, which is why the start is fixed as well.
 
-The paper's third world (Fig. 1 right): users are contexts, clusters of films arms, ratings rewards.
-
-With ratings R = W H in f factors, a context is a user's row of W, and an arm one of K clusters of H's
-columns: phi(a, c) puts c into the block of arm a, theta is N(centroid_a, diag(variance_a)) there, and
-r = theta_a'c + N(0, sigma^2). Agents take contexts for N(mu_c, Sigma_c) with the moments of W's rows, and so
-does the paper's oracle; they are that (`contexts = "gaussian"`) or users drawn at random (`"users"`). Where
-they are users, agents are told these as well, or some of them (worlds/measurement.py), and regret has a
-second yardstick, which knows them all: worlds/composed.py.
-
-Where W, the centroids and the variances come from is for worlds built on this one: lab/datasets/movielens.py.
-
-The MovieLens world.
+Agents take contexts for N(mu_c, Sigma_c) with the moments of W's rows, and so does the paper's oracle; they
+are that (`contexts = "gaussian"`) or users drawn at random (`"users"`). Where they are users, agents are told
+these as well, or some of them (worlds/measurement.py), and regret has a second yardstick, which knows them
+all (worlds/composed.py).
 """
 
 import hashlib
@@ -31,12 +27,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from unfog import validation
 from unfog.channel.knowledge import Knowledge
 from unfog.features.per_arm import per_arm
 from unfog.lab.datasets.files import DAMAGED, MissingError, cache, locate, put, told
 from unfog.maths.arrays import Array, Ints
-from unfog.validation import InputError, Numbers, count, one_of
+from unfog.validation import InputError, Numbers, count, covariance, one_of, positive
 from unfog.worlds.composed import Arms, Composed, Noisy, Parts
 from unfog.worlds.contexts import Atoms, Contexts, as_told
 from unfog.worlds.measurement import channel
@@ -44,6 +39,9 @@ from unfog.worlds.measurement import channel
 USERS, ITEMS, RATINGS = 943, 1682, 100_000
 STAND_IN = "a stand-in, not MovieLens"  # to be said wherever its results are shown
 MOST_FACTORS = 50
+MOST_CLUSTERS = 1000
+SOURCES = ("auto", "movielens", "stand-in")
+CONTEXTS = ("users", "gaussian")
 TOLERANCE = 1e-8  # of the projected gradient, against the first step's: W is then good to 1e-7
 STEPS = 20_000  # 134 are enough for 3 factors, 13,400 for 20
 FLOOR = 1e-3  # least variance in a cluster, as a share of that over all items: a lone item has none
@@ -61,6 +59,111 @@ class Factors(NamedTuple):
     centroids: Array  # (K, f)      of H's columns
     variances: Array  # (K, f)      within a cluster, by coordinate, positive
     sizes: Ints  # (K,)        items of a cluster
+
+
+class Ratings(NamedTuple):
+    """What the world is made of."""
+
+    users: Array  # (n, f)  contexts
+    centroids: Array  # (K, f)  prior mean of theta, an arm a row
+    variances: Array  # (K, f)  prior variance
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RatingsProblem(Composed):
+    """Contexts and arms from a factorisation of ratings, seen through a biased, noisy channel.
+
+    Where W, the centroids and the variances come from is for the worlds built on it to say.
+    """
+
+    contexts: str = "users"
+    noise_cov: Numbers = 0.1
+    bias_cov: Numbers = 0.6
+    reward_var: float = 0.01
+
+    @abstractmethod
+    def _ratings(self) -> Ratings:
+        """Users and clusters."""
+
+    def __post_init__(self) -> None:
+        """Check every field, and take the moments of the users."""
+        _ = self._parts
+
+    @property
+    def discrete(self) -> bool:
+        """Users are a finite sample."""
+        return self.contexts == "users" and self.has_bias
+
+    def _compose(self) -> Parts:
+        one_of("contexts", self.contexts, CONTEXTS)
+        payoff = Noisy(positive("reward_var", self.reward_var))
+        users, centroids, variances = self._ratings()
+        dim = users.shape[1]
+        known = Knowledge(
+            context_mean=users.mean(0),
+            context_cov=np.cov(users.T).reshape(dim, dim),
+            noise_cov=covariance("noise_cov", self.noise_cov, dim),
+            bias_cov=covariance("bias_cov", self.bias_cov, dim),
+            prior_mean=centroids.reshape(-1),
+            prior_cov=variances[..., None] * np.eye(dim),
+            reward_var=payoff.variance,
+            contexts=users if self.contexts == "users" else None,
+            sample=users if self.contexts == "users" else None,
+        )
+        contexts: Contexts = Atoms(users) if self.contexts == "users" else as_told(known)
+        place = partial(per_arm, intercept=False)
+        clusters = Arms(place, centroids.shape, np.zeros(centroids.shape), "normal")
+        return Parts(known, contexts, channel(self, known), clusters, payoff)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MovieLens(RatingsProblem):
+    """The MovieLens world from its file, or from a synthetic stand-in with the same shape where there is
+    none.
+
+    `ratings`: "movielens", "stand-in" or "auto", which becomes one of these, MovieLens if it is found.
+
+    >>> from unfog.lab.datasets.movielens import MovieLens
+    >>> problem = MovieLens(ratings="stand-in", told_contexts=200)
+    >>> problem.knowledge().sample.shape, problem.ratings
+    ((200, 3), 'stand-in')
+    """
+
+    packages: ClassVar[tuple[str, ...]] = ("scikit-learn",)
+    ratings: str = "auto"
+    clusters: int = 20
+    factors: int = 3
+
+    def _ratings(self) -> Ratings:
+        one_of("ratings", self.ratings, SOURCES)
+        count("clusters", self.clusters, 2, MOST_CLUSTERS)
+        count("factors", self.factors, 2, MOST_FACTORS)
+        path = _file(self.ratings)
+        # A stored spec must say which it was, and so must every table and figure.
+        object.__setattr__(self, "ratings", "stand-in" if path is None else "movielens")
+        object.__setattr__(self, "note", STAND_IN if path is None else "")
+        stamp = 0 if path is None else path.stat().st_mtime_ns
+        return _factors(path, stamp, self.factors, self.clusters)
+
+
+def _file(wanted: str) -> Path | None:
+    """MovieLens's file, or None for the stand-in."""
+    if wanted == "stand-in":
+        return None
+    try:
+        return locate("movielens")
+    except MissingError:
+        if wanted == "movielens" or told():
+            raise
+        return None
+
+
+@lru_cache(maxsize=8)
+def _factors(path: Path | None, _stamp: int, factors: int, clusters: int) -> Ratings:
+    """Users and clusters, made once a process: a spec is looked at several times before it runs."""
+    matrix: Array = stand_in() if path is None else load(path)
+    found = cached(matrix, factors, clusters)
+    return Ratings(found.users, found.centroids, found.variances)
 
 
 def load(path: Path) -> Array:
@@ -128,6 +231,20 @@ def _shares(normal: Array) -> Array:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
+def cached(ratings: Array, factors: int = 3, clusters: int = 20, folder: Path | None = None) -> Factors:
+    """Factorise the ratings, or take the factors from the cache where that has been done before."""
+    key = _key(_checked(ratings, factors, clusters), factors, clusters)
+    try:
+        path = (cache("factors") if folder is None else folder) / f"{key}.npz"
+    except InputError:  # no place for a cache
+        return factorise(ratings, factors, clusters)
+    found = _kept(path, key)
+    if found is None:
+        found = factorise(ratings, factors, clusters)
+        _keep(path, key, found)
+    return found
+
+
 def factorise(ratings: Array, factors: int = 3, clusters: int = 20) -> Factors:
     """W's rows, and K-means of H's columns: the same on every machine, up to rounding."""
     matrix = _checked(ratings, factors, clusters)
@@ -180,20 +297,6 @@ def _summary(users: Array, items: Array, labels: Ints) -> Factors:
     return Factors(users, centroids[order], variances[order], sizes[order])
 
 
-def cached(ratings: Array, factors: int = 3, clusters: int = 20, folder: Path | None = None) -> Factors:
-    """The same as `factorise`, from the cache where it has been done before."""
-    key = _key(_checked(ratings, factors, clusters), factors, clusters)
-    try:
-        path = (cache("factors") if folder is None else folder) / f"{key}.npz"
-    except InputError:  # no place for a cache
-        return factorise(ratings, factors, clusters)
-    found = _kept(path, key)
-    if found is None:
-        found = factorise(ratings, factors, clusters)
-        _keep(path, key, found)
-    return found
-
-
 def _key(matrix: Array, factors: int, clusters: int) -> str:
     """A hash of all that decides the factors."""
     settings = [FORMAT, _version(), matrix.shape, int(factors), int(clusters)]
@@ -236,112 +339,3 @@ def _keep(path: Path, key: str, found: Factors) -> None:
         put(path, content.getvalue())
     except OSError:  # a cache that cannot be written costs time, not results
         return
-
-
-CONTEXTS = ("users", "gaussian")
-
-
-class Ratings(NamedTuple):
-    """What the world is made of."""
-
-    users: Array  # (n, f)  contexts
-    centroids: Array  # (K, f)  prior mean of theta, an arm a row
-    variances: Array  # (K, f)  prior variance
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RatingsProblem(Composed):
-    """Contexts and arms from a factorisation of ratings, seen through a biased, noisy channel."""
-
-    contexts: str = "users"
-    noise_cov: Numbers = 0.1
-    bias_cov: Numbers = 0.6
-    reward_var: float = 0.01
-
-    @abstractmethod
-    def _ratings(self) -> Ratings:
-        """Users and clusters."""
-
-    def __post_init__(self) -> None:
-        """Check every field, and take the moments of the users."""
-        _ = self._parts
-
-    @property
-    def discrete(self) -> bool:
-        """Users are a finite sample."""
-        return self.contexts == "users" and self.has_bias
-
-    def _compose(self) -> Parts:
-        validation.one_of("contexts", self.contexts, CONTEXTS)
-        payoff = Noisy(validation.positive("reward_var", self.reward_var))
-        users, centroids, variances = self._ratings()
-        dim = users.shape[1]
-        known = Knowledge(
-            context_mean=users.mean(0),
-            context_cov=np.cov(users.T).reshape(dim, dim),
-            noise_cov=validation.covariance("noise_cov", self.noise_cov, dim),
-            bias_cov=validation.covariance("bias_cov", self.bias_cov, dim),
-            prior_mean=centroids.reshape(-1),
-            prior_cov=variances[..., None] * np.eye(dim),
-            reward_var=payoff.variance,
-            contexts=users if self.contexts == "users" else None,
-            sample=users if self.contexts == "users" else None,
-        )
-        contexts: Contexts = Atoms(users) if self.contexts == "users" else as_told(known)
-        place = partial(per_arm, intercept=False)
-        clusters = Arms(place, centroids.shape, np.zeros(centroids.shape), "normal")
-        return Parts(known, contexts, channel(self, known), clusters, payoff)
-
-
-SOURCES = ("auto", "movielens", "stand-in")
-MOST_CLUSTERS = 1000
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MovieLens(RatingsProblem):
-    """The MovieLens world from its file, or from a synthetic stand-in with the same shape where there is
-    none.
-
-    `ratings`: "movielens", "stand-in" or "auto", which becomes one of these, MovieLens if it is found.
-
-    >>> from unfog.lab.datasets.movielens import MovieLens
-    >>> problem = MovieLens(ratings="stand-in", told_contexts=200)
-    >>> problem.knowledge().sample.shape, problem.ratings
-    ((200, 3), 'stand-in')
-    """
-
-    packages: ClassVar[tuple[str, ...]] = ("scikit-learn",)
-    ratings: str = "auto"
-    clusters: int = 20
-    factors: int = 3
-
-    def _ratings(self) -> Ratings:
-        one_of("ratings", self.ratings, SOURCES)
-        count("clusters", self.clusters, 2, MOST_CLUSTERS)
-        count("factors", self.factors, 2, MOST_FACTORS)
-        path = _file(self.ratings)
-        # A stored spec must say which it was, and so must every table and figure.
-        object.__setattr__(self, "ratings", "stand-in" if path is None else "movielens")
-        object.__setattr__(self, "note", STAND_IN if path is None else "")
-        stamp = 0 if path is None else path.stat().st_mtime_ns
-        return _factors(path, stamp, self.factors, self.clusters)
-
-
-def _file(wanted: str) -> Path | None:
-    """MovieLens's file, or None for the stand-in."""
-    if wanted == "stand-in":
-        return None
-    try:
-        return locate("movielens")
-    except MissingError:
-        if wanted == "movielens" or told():
-            raise
-        return None
-
-
-@lru_cache(maxsize=8)
-def _factors(path: Path | None, _stamp: int, factors: int, clusters: int) -> Ratings:
-    """Users and clusters, made once a process: a spec is looked at several times before it runs."""
-    matrix: Array = stand_in() if path is None else load(path)
-    found = cached(matrix, factors, clusters)
-    return Ratings(found.users, found.centroids, found.variances)
