@@ -9,9 +9,10 @@ import pytest
 
 import unfog
 from unfog._io import sealed, unsealed
-from unfog.lab.baselines import folder, report, run, suite
+from unfog.lab.baselines import folder, report, suite
 from unfog.lab.baselines.problems import PACES, PLACES, build
 from unfog.lab.baselines.report import Comparison, plain, ratio
+from unfog.lab.baselines.suite import rivals
 from unfog.lab.prepare import Plan
 from unfog.lab.run import Progress, keep
 from unfog.simulation import simulate
@@ -53,7 +54,7 @@ def test_ratios_are_those_of_a_run_by_itself() -> None:
 
 def test_settings_are_chosen_on_one_seed_and_reported_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(suite.TRIALS, "quick", 4)
-    [one] = run(["gaussian-correlated"], agents=["linucb"], tuned=True, **FEW).outcomes
+    [one] = rivals(["gaussian-correlated"], agents=["linucb"], tuned=True, **FEW).outcomes
     problem = build(PLACES["gaussian-correlated"])
     best = {}
     for name in ("unfog", "linucb"):
@@ -71,7 +72,7 @@ def test_agents_that_take_long_play_the_first_trials(monkeypatch: pytest.MonkeyP
     place = PLACES["fig1-logistic"]._replace(trials=6)
     monkeypatch.setitem(PLACES, "fig1-logistic", place)
     monkeypatch.setitem(PACES, "slow", 2)
-    [one] = run(["fig1-logistic"], agents=["alg1", "linucb"], rounds=10).outcomes
+    [one] = rivals(["fig1-logistic"], agents=["alg1", "linucb"], rounds=10).outcomes
     assert {row.agent: row.trials for row in one.rows} == {"alg1": 2, "linucb": 6}
     names = ["alg1", "unfog"]
     played = simulate(build(place), names, rounds=10, trials=2).values["regret"][:, :, -1]
@@ -79,7 +80,7 @@ def test_agents_that_take_long_play_the_first_trials(monkeypatch: pytest.MonkeyP
 
 
 def test_rivals_that_are_the_same_for_some_rewards_play_once() -> None:
-    [one] = run(["drift"], agents=["alg1", "alg1-conjugate"], **FEW).outcomes
+    [one] = rivals(["drift"], agents=["alg1", "alg1-conjugate"], **FEW).outcomes
     first, second = one.rows[:2]
     assert (first.agent, second.agent) == ("alg1", "alg1-conjugate")
     assert first.ratio == second.ratio
@@ -97,7 +98,7 @@ def test_the_slowest_are_tuned_on_fewer_rounds() -> None:
 
 def test_an_interrupted_suite_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = suite.asked(SOME, ["linucb"], 20, 5, 0, None, None)._asdict()
-    whole = run(SOME, agents=["linucb"], **FEW)
+    whole = rivals(SOME, agents=["linucb"], **FEW)
     calls = list[str]()
 
     def broken(plan: Plan, target: Path, *, progress: Progress) -> Path:
@@ -109,14 +110,14 @@ def test_an_interrupted_suite_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(folder, "keep", broken)
     out = tmp_path / "kept"
     with pytest.raises(KeyboardInterrupt):
-        run(SOME, agents=["linucb"], out=out, **FEW)
+        rivals(SOME, agents=["linucb"], out=out, **FEW)
     assert calls == SOME
     assert folder.claim(told, None, tmp_path) == tmp_path / "rivals-001"
-    assert run(SOME, agents=["linucb"], out=out, **FEW) == whole
+    assert rivals(SOME, agents=["linucb"], out=out, **FEW) == whole
     assert calls == [*SOME, "missing"]
     assert json.loads((out / "table.json").read_text())["left_out"] == {}
     with pytest.raises(InputError, match="exists already"):
-        run(SOME, agents=["linucb"], out=out, **FEW)
+        rivals(SOME, agents=["linucb"], out=out, **FEW)
 
 
 def test_folders_are_numbered_and_only_an_unfinished_one_of_the_same_is_taken(tmp_path: Path) -> None:
@@ -205,12 +206,12 @@ def test_data_that_are_missing_leave_their_problem_out(
 @pytest.mark.parametrize("changes", [{"engine": "cuda"}, {"workers": 0}])
 def test_what_cannot_be_played_leaves_no_folder(changes: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=next(iter(changes))):
-        run(["drift"], agents=["linucb"], out=tmp_path / "kept", **FEW, **changes)
+        rivals(["drift"], agents=["linucb"], out=tmp_path / "kept", **FEW, **changes)
     assert not list(tmp_path.iterdir())
 
 
 def test_one_who_cannot_play_is_left_out_beside_others() -> None:
-    [one] = run(["drift"], agents=["linucb", "polinucb:before=3"], **FEW).outcomes
+    [one] = rivals(["drift"], agents=["linucb", "polinucb:before=3"], **FEW).outcomes
     assert one.left_out == {"polinucb:before=3": "before: 3; allowed: less than 3, the dimension of contexts"}
     assert one.rows[0].agent == "linucb"
 
@@ -235,7 +236,7 @@ def test_one_who_cannot_play_is_left_out_beside_others() -> None:
 def test_nonsense_is_refused(changes: dict[str, object], complaint: str) -> None:
     told: dict[str, object] = {"problems": ["drift"], **FEW}
     with pytest.raises(InputError, match=complaint):
-        run(**told | changes)  # type: ignore[arg-type]
+        rivals(**told | changes)  # type: ignore[arg-type]
 
 
 def test_time_counts_what_the_agent_does(monkeypatch: pytest.MonkeyPatch) -> None:
