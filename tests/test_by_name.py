@@ -62,7 +62,7 @@ def test_every_executor_is_found_by_its_name() -> None:
 def test_every_command_is_imported() -> None:
     [entry] = SETTINGS["project"]["scripts"].values()
     assert lacking(*entry.split(":")) == ""
-    assert lacking("unfog.cli", "app") == ""
+    assert lacking("unfog.cli.app", "app") == ""
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from docs._ext.tables import code, table
 
-from unfog.cli import app
+from unfog.cli.app import app
 
 WORDS = {"str": "text", "int": "whole number", "float": "number", "Path": "path", "bool": ""}
 

@@ -11,54 +11,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Annotated, Any, NoReturn
-
-import typer
-
-from unfog.cli import data, evaluate, live, paper, results, run, serve
-from unfog.cli import list as listing
-from unfog.version import __version__
+from typing import Any, NoReturn
 
 FAILED, BAD_INPUT, INTERRUPTED, STOPPED = 1, 2, 130, 143  # the last two: 128 and the number of the signal
 LONGEST_LINE = 500
 _told_to_stop = threading.Event()
-app = typer.Typer(
-    help="Contextual bandits that see their context through noise: run, compare, reproduce.",
-    epilog="Examples: unfog run fig1-gaussian --trials 20   |   unfog list agents drift   |"
-    "   unfog --install-completion",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"unfog {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
-    ] = False,
-) -> None:
-    pass
-
-
-app.command("list", epilog=listing.LIST_EXAMPLE)(listing.list_command)
-app.command("explain", epilog=listing.EXPLAIN_EXAMPLE)(listing.explain_command)
-app.command("run", cls=results.MayPlot, epilog=run.RUN_EXAMPLE)(run.run_command)
-app.command("show", epilog=results.SHOW_EXAMPLE)(results.show_command)
-app.command("plot", epilog=results.PLOT_EXAMPLE)(results.plot_command)
-app.command("reproduce", epilog=run.REPRODUCE_EXAMPLE)(run.reproduce_command)
-app.command("bounds", epilog=paper.BOUNDS_EXAMPLE)(paper.command)
-app.command("evaluate", epilog=evaluate.EXAMPLE)(evaluate.command)
-app.add_typer(paper.app, name="check")
-app.add_typer(data.app, name="data")
-app.add_typer(live.app, name="live")
-app.add_typer(serve.app, name="serve")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -138,6 +95,10 @@ def _gave_in(error: Exception) -> bool:
 
 def _run(arguments: Sequence[str]) -> int:
     """The command itself; complaints about the command line are made short."""
+    import typer
+
+    from unfog.cli.app import app
+
     _refuse_empty(arguments)
     before = sys.path.copy()
     sys.path.append(os.getcwd())  # agents of one's own, module:name, may lie here
