@@ -12,13 +12,22 @@ PAGE = ROOT / "CONTRIBUTING.md"
 BEGIN, END = "<!-- The map: python tests/house_map.py writes it. -->\n", "<!-- The end of the map. -->\n"
 
 
+TOP = (  # the package's own first line is for its users
+    "What every folder may use: `validation` refuses bad input and suggests the name that was meant, `_io` has"
+    " files that are whole or not there, `_codec` states as bytes; `_memory`, `_extras`, `plotting`."
+)
+
+
 def rows() -> list[str]:
-    """The lines of the table: the top first, then every folder below it."""
+    """The lines of the table: the top first, then every folder below it; `__init__` where it holds code."""
     folders = sorted({path.parent for path in SOURCE.rglob("*.py")})
     found = ["| folder | what is in it | modules |", "|---|---|---|"]
     for folder in folders:
-        sentence, _, _ = _docstring(folder / "__init__.py").partition("\n\n")
-        names = [f"`{path.stem}`" for path in sorted(folder.glob("*.py")) if path.stem != "__init__"]
+        package = ast.parse((folder / "__init__.py").read_text("utf-8"))
+        code = any(isinstance(one, ast.FunctionDef | ast.ClassDef) for one in package.body)
+        sentence, _, _ = (TOP if folder == SOURCE else ast.get_docstring(package) or "").partition("\n\n")
+        files = sorted(folder.glob("*.py"))
+        names = [f"`{path.stem}`" for path in files if code or path.stem != "__init__"]
         where = folder.relative_to(SOURCE.parent).as_posix()
         found.append(f"| `{where}/` | {' '.join(sentence.split())} | {', '.join(names)} |")
     return found
@@ -31,10 +40,6 @@ def written() -> str:
     if not begin or not end:
         raise SystemExit(f"{PAGE.name} has no place for the map")
     return before + BEGIN + "\n".join(["", *rows(), "", ""]) + END + after
-
-
-def _docstring(path: Path) -> str:
-    return ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
 
 
 if __name__ == "__main__":

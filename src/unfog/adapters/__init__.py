@@ -1,4 +1,4 @@
-"""unfog in other people's tools, and other people's bandits behind our denoiser."""
+"""unfog inside other tools, and other libraries' bandits fed with our denoised contexts."""
 
 from unfog.adapters.wrap import wrap
 

@@ -1,1 +1,1 @@
-"""What is told of contexts, channel and rewards before the first round."""
+"""What is known of contexts, sensors and rewards before the first round, and how to estimate it from data."""

@@ -1,1 +1,1 @@
-"""Logs in, values of policies out: what would another policy have earned?"""
+"""Logs in, values of policies out: what would another policy have earned? Figures are in `lab/evaluate`."""

@@ -1,4 +1,4 @@
-"""Feature maps phi(a, c): what a reward is linear in, and its moments when the context is only believed.
+"""Feature maps phi(a, c), in which rewards are linear, and the moments of phi under a belief about c.
 
 A map holds the actions; shown a belief about the context it yields a `Design`, which knows the expected
 features psi(a) = E[phi(a, c)] of every arm without building the (K, m) matrix where structure avoids it.

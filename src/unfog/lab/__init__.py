@@ -1,1 +1,1 @@
-"""Experiments: a spec in, a run folder, a table and a figure out."""
+"""Experiments: from a spec to a run folder with its table and figure; figures of evaluations, too."""

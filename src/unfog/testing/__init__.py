@@ -1,4 +1,4 @@
-"""The contracts, to be run on any part, feature map or world: ours in our tests, yours in yours.
+"""Checks that a part, feature map or world keeps its contract, for yours as for ours.
 
     from unfog.testing import check_denoiser
 

@@ -1,4 +1,4 @@
-"""The published systems that unfog is compared with: rows of three parts like our own agents, by name."""
+"""Published algorithms that unfog is compared with, such as LinUCB: three parts each, like our agents."""
 
 from unfog.agents.baselines.base import Rival
 from unfog.agents.baselines.clbbf import CLBBF

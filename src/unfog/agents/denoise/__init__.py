@@ -1,4 +1,4 @@
-"""Denoisers: from a noisy context, and those before it, to a belief about the true context."""
+"""Denoisers: from this noisy context and earlier ones to a belief about the true context."""
 
 from unfog.agents.denoise.adaptive import Adaptive
 from unfog.agents.denoise.drift import Drift

@@ -1,4 +1,4 @@
-"""Learners: from what rounds show of theta, and their rewards, to a belief about theta."""
+"""Learners: from arms, believed contexts and rewards to a belief about theta, the weights of the reward."""
 
 from unfog.agents.learn.adf import Adf, Sites
 from unfog.agents.learn.conjugate import Conjugate, Hetero

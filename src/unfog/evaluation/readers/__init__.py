@@ -1,4 +1,4 @@
-"""A log, whatever it is in, as the evaluation of policies wants it: `read(log)`.
+"""Reads a log for evaluation: a live store, CSV or a data frame (`table`), JSON lines, OBP's feedback.
 
     read("walks.csv", columns=Columns(context=["steps", "sleep"], arm="message", reward="walked"))
 

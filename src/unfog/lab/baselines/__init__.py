@@ -1,1 +1,1 @@
-"""Every rival on our problems: regret as a ratio to ours, on the same trials."""
+"""Every baseline on our problems: regret as a ratio to ours, on the same trials."""

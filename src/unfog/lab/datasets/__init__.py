@@ -1,1 +1,1 @@
-"""Data sets as bandits and as logs: a module each, found and checked by `files`."""
+"""Data sets as problems and as logs, a module each; `files` finds their files and checks them."""

@@ -1,4 +1,4 @@
-"""Engines, by name: what plays the rounds of a batch of trials, and what that takes in seconds and in memory.
+"""Engines, which play the rounds of a batch; their cost in seconds and memory, by which `auto` chooses one.
 
 Each engine is a module of its own, imported when it is asked for. It plays any batch of a job anywhere: which
 batches, and in which process, is an executor's business.

@@ -1,4 +1,4 @@
-"""Executors, by name: where tasks are played, and in which order.
+"""Executors: in which process, or on which machine, an engine plays its batches.
 
 `Executor` is the contract. The executors are modules beside this one, imported when they are asked for.
 """
