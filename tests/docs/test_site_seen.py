@@ -28,7 +28,7 @@ LOOKED_AT = [  # some of every kind
     "reference/generated/agents.html",
     "reference/generated/http.html",
     "reference/generated/parts.html",
-    "reference/generated/python-unfog-model.html",
+    "reference/generated/python-unfog-channel.html",
     "notebook/default.html",
     "decisions/0016-live-is-a-fold-of-its-log.html",
     "search.html?q=calibration",

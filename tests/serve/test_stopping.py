@@ -75,14 +75,14 @@ def test_who_has_sent_half_of_a_body_is_told_so_at_once(tmp_path: Path) -> None:
 def test_what_takes_too_long_is_given_up_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    begun, go_on, read = threading.Event(), threading.Event(), snapshot.folded
+    begun, go_on, read = threading.Event(), threading.Event(), snapshot._replayed
 
     def slow(*told: Any) -> Any:
         begun.set()
         assert go_on.wait(20)
         return read(*told)
 
-    monkeypatch.setattr(snapshot, "folded", slow)
+    monkeypatch.setattr(snapshot, "_replayed", slow)
     monkeypatch.setattr(server, "PATIENCE", 1)
     with caplog.at_level(logging.WARNING), stopping(tmp_path / "a.unfog") as (found, thread):
         with connected(found) as asked:

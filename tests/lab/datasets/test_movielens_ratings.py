@@ -417,8 +417,8 @@ def test_a_cache_that_cannot_be_written_is_no_error(
 @pytest.mark.slow
 def test_scikit_learn_waits_until_it_is_needed(tmp_path: Path) -> None:
     code = (
-        "import sys, numpy as np; from pathlib import Path; from unfog.lab import ratings\n"
-        "ratings.cached(np.arange(24.0).reshape(4, 6) % 5, 2, 2, Path(sys.argv[1]))\n"
+        "import sys, numpy as np; from pathlib import Path; from unfog.lab.datasets import movielens\n"
+        "movielens.cached(np.arange(24.0).reshape(4, 6) % 5, 2, 2, Path(sys.argv[1]))\n"
         "print('sklearn' in sys.modules)"
     )
     said = [
