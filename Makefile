@@ -70,7 +70,7 @@ pytest: setup
 KERNELS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python tests/kernels.py
 
 kernels: setup  ## quick tests of the numeric rooms as on other processors, one after another
-	@$(KERNELS) tests/agents tests/maths tests/simulation tests/live tests/lab
+	@$(KERNELS) tests/agents tests/maths tests/simulation tests/live tests/lab tests/paper
 
 kernel: setup  ## those of agents, maths and simulation as on one of them
 	@$(KERNELS) --only haswell-no-avx512 tests/agents tests/maths tests/simulation

@@ -134,7 +134,7 @@ class Play:
         return other
 
 
-def close(one: Any, other: Any, tolerance: float = 1e-12) -> None:
+def close(one: Any, other: Any, tolerance: float = 1e-10) -> None:
     found, right = leaves(one), leaves(other)
     assert len(found) == len(right)
     for x, y in zip(found, right, strict=True):
