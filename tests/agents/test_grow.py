@@ -157,8 +157,7 @@ def test_it_is_as_if_the_arms_had_always_been_there(name: str, in_blocks: bool) 
         made = [play.pay(t, play.decide(t, every)) for play in (later, all_along)]
         np.testing.assert_array_equal(made[0].arm, made[1].arm)
         chosen.append(made[0].arm)
-    # Near the mode Newton's fractions are told apart by the last digits of U alone.
-    close(later.memory, all_along.memory, 1e-7 if name.startswith("laplace") else 1e-12)
+    close(later.memory, all_along.memory)
     assert np.max(chosen) >= OLD
 
 
