@@ -211,9 +211,9 @@ def test_an_ability_that_is_declared_must_be_there() -> None:
     class Pretends(Denoiser, Rewinds):
         name = "pretends"
 
-    with pytest.raises(TypeError, match="Boasts with abstract method look_back"):
+    with pytest.raises(TypeError, match=r"Boasts with.* abstract method '?look_back"):
         Boasts()  # type: ignore[abstract]
-    with pytest.raises(TypeError, match="Pretends with abstract methods hindsight, predict"):
+    with pytest.raises(TypeError, match=r"Pretends with.* abstract methods '?hindsight'?, '?predict"):
         Pretends()  # type: ignore[abstract]
 
 

@@ -186,7 +186,7 @@ def test_every_round_is_measured_with_its_own_bias(rng: np.random.Generator) -> 
     for t in range(8):
         alone = world.emit(found, normals[:, t], np.asarray(t))
         assert np.array_equal(np.asarray(alone.bias), right[:, t])
-        np.testing.assert_allclose(alone.noisy, emission.noisy[:, t], rtol=1e-14)
+        np.testing.assert_allclose(alone.noisy, emission.noisy[:, t], rtol=1e-13, atol=1e-13)
         np.testing.assert_allclose(best(alone).mean, best(emission).mean[:, t], rtol=1e-13)
 
 

@@ -504,6 +504,9 @@ def _quickly(
     import pandas as pd
 
     places, wanted = {name: i for i, name in enumerate(names)}, {*numbers, *texts}
+    # Numbers as float() reads them, which is what pandas does by itself from 3.1 on.
+    old = [int(part) for part in pd.__version__.split(".")[:2]] < [3, 1]
+    exact: Any = {"float_precision": "round_trip"} if old else {}
     try:
         frame = pd.read_csv(
             BytesIO(data),
@@ -514,6 +517,7 @@ def _quickly(
             dtype=dict.fromkeys(texts, str),
             keep_default_na=False,
             na_values={name: [""] for name in numbers},
+            **exact,
             encoding="utf-8-sig",
         )
     except (ValueError, OverflowError):  # the errors of its parser are such, too
