@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,7 +32,7 @@ RETIRED: dict[str, list[str]] = {
         "def _pull(self, arm_ids: list[ArmID], context: dict[Any, Any]) -> ArmID:  # type: ignore[override]",
         "arm = rival.pull(list(range(playing.action_space.n)), context)",
     ],
-    "reveals": ['"reveals": "a denoiser that sees true contexts, such as unfog.denoise.Exact(pairs=True)",'],
+    "reveals": [],
     "tape": [],
     "think": [],
     "walker": [],
@@ -71,15 +70,6 @@ def test_retired_words_stay_retired(word: str) -> None:
 def test_the_catalog_says_product_where_it_means_it() -> None:
     assert [where for where, line in lines("lab/catalog", ending="toml") if '"linear"' in line] == []
     assert len(list(CATALOG.glob("*.toml"))) > 10
-
-
-def test_old_words_of_an_agent_are_told_the_new_ones() -> None:
-    row = unfog.AGENTS["alg1"]
-    parts: dict[str, Any] = {place: vars(row)[place] for place in ("denoiser", "learner", "chooser")}
-    for field in ("reveals", "privileged"):
-        told = rf"^{field}: True; allowed: nothing; it follows from the denoiser: a denoiser that "
-        with pytest.raises(unfog.InputError, match=told):
-            unfog.Agent("mine", **parts | {field: True})
 
 
 def test_the_map_of_the_house_is_that_of_the_tree() -> None:

@@ -1,6 +1,5 @@
 """Which parts go together, what an agent can do, and every refusal by name."""
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +21,6 @@ from unfog.agents.denoise import (
     PriorOnly,
     Robust,
     UnknownNoise,
-    exact,
 )
 from unfog.agents.learn import (
     LMC,
@@ -35,8 +33,6 @@ from unfog.agents.learn import (
     Laplace,
     Revisable,
     Smoothing,
-    conjugate,
-    samplers,
 )
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
@@ -113,19 +109,6 @@ class Ranks(Conjugate):
 
     name = "ranks"
     rewards = "ranks"
-
-
-def test_a_module_is_no_part() -> None:
-    value = "allowed: a part, which is a value"
-    several = "unfog.denoise.Exact() or unfog.denoise.PlugIn()"
-    told = f"mine.denoiser: the module unfog.agents.denoise.exact; {value}: {several}"
-    assert refused(denoiser=exact) == told
-    several = "unfog.learn.Conjugate() or unfog.learn.Hetero()"
-    told = f"mine.learner: the module unfog.agents.learn.conjugate; {value}: {several}"
-    assert refused(learner=conjugate) == told
-    assert refused(binary=conjugate) == told.replace("mine.learner", "mine.binary")
-    assert refused(learner=samplers).endswith(f"{value}: unfog.learn.LMC() or unfog.learn.PG()")
-    assert refused(chooser=math) == f"mine.chooser: the module math; {value}: an instance of its class"
 
 
 @pytest.mark.parametrize(
@@ -234,13 +217,6 @@ def test_it_needs_one_that_goes_by_noisy_contexts_alone() -> None:
     assert told == f"{start} a denoiser that learns from noisy contexts alone"
 
 
-@pytest.mark.parametrize("field", ["reveals", "privileged"])
-@pytest.mark.parametrize("value", [True, False])
-def test_what_follows_from_the_parts_is_not_told(field: str, value: bool) -> None:
-    told = refused(**{field: value})
-    assert told.startswith(f"{field}: {value}; allowed: nothing; it follows from the denoiser: ")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Plain(Chooser):
     """All that a chooser must have."""
@@ -266,21 +242,21 @@ def test_parts_of_ones_own_play() -> None:
 
 def test_what_an_agent_can_follows_from_its_parts() -> None:
     today = "oracle", "unfog", "unfog-oracle", "gaps", "late", "unknown-noise", "alg2", "drift", "robust"
-    assert [name for name in today if AGENTS[name].privileged] == ["oracle", "unfog-oracle"]
+    assert [name for name in today if AGENTS[name].can.see_bias] == ["oracle", "unfog-oracle"]
     assert [name for name in today if AGENTS[name].takes_gaps] == ["gaps", "late"]
-    assert [name for name in today if AGENTS[name].revises] == ["late", "unknown-noise"]
-    assert all(AGENTS[name].looks_back is None and AGENTS[name].chain is None for name in today)
+    assert [name for name in today if AGENTS[name].can.revise] == ["late", "unknown-noise"]
+    assert all(AGENTS[name].can.look_back is None and AGENTS[name].can.sample is None for name in today)
     for row in AGENTS.values():
         if row.binary in (LMC(), Adf(), Adf(marginal=True)):
-            assert (row.for_rewards("bernoulli").chain is not None) == (row.binary == LMC())
+            assert (row.for_rewards("bernoulli").can.sample is not None) == (row.binary == LMC())
     for learner, able in ((Revisable(), True), (Hetero(), False)):
         for pairs in (False, True):
             agent = mine(denoiser=Incomplete(pairs=pairs), learner=learner)
-            assert (agent.revises is not None) == (able and pairs)
+            assert (agent.can.revise is not None) == (able and pairs)
             assert agent.awaits_context == (pairs and not able)
-    assert mine(learner=PG(sweeps=3)).chain == PG(sweeps=3)
-    assert mine(learner=Smoothing()).looks_back == (Exact(), Smoothing())
-    assert mine().looks_back is None
+    assert mine(learner=PG(sweeps=3)).can.sample == PG(sweeps=3)
+    assert mine(learner=Smoothing()).can.look_back == (Exact(), Smoothing())
+    assert mine().can.look_back is None
 
 
 # With a problem.

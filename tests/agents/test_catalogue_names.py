@@ -49,7 +49,7 @@ def test_a_plain_name_is_the_row_with_a_learner_for_such_rewards(name: str) -> N
     row, plain = ROWS[name], AGENTS[name]
     assert row.learner == plain.binary
     assert (row.denoiser, row.chooser) == (plain.denoiser, plain.chooser)
-    assert (row.sees_context, row.privileged) == (plain.sees_context, plain.privileged)
+    assert (row.sees_context, row.can.see_bias) == (plain.sees_context, plain.can.see_bias)
     assert row.reference == plain.reference
     assert row.name == name
     assert row.summary == f"{plain.summary}; {row.learner.note}"

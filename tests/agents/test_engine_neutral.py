@@ -223,10 +223,10 @@ LONG = ("adaptive", "adaptive-delayed", "adaptive-temporal", "temporal", "unknow
 )
 def test_agents(agent: Agent, engine: Engine, rng: np.random.Generator) -> None:
     def play(known: Knowledge, actions: Array, bias: Array, played: tuple[Array, ...]) -> list[Any]:
-        told = Privilege(bias) if agent.privileged else None
+        told = Privilege(bias) if agent.can.see_bias else None
         setup, memory = rounds.begin(agent, known, told, late=False)  # compiled ones are told at once
         features, decisions = quadratic(actions), []
-        for t in range(2 if agent.revises else N):  # these take a minute to compile for more
+        for t in range(2 if agent.can.revise else N):  # these take a minute to compile for more
             noisy, context, reward, normals = (part[t] for part in played)
             decision = rounds.decide(agent, setup, memory, features, Offer(noisy), normals)
             memory = rounds.observe(agent, setup, memory, Offer(noisy))
@@ -241,7 +241,7 @@ def test_agents(agent: Agent, engine: Engine, rng: np.random.Generator) -> None:
     sample = rng.normal(size=(8, D))
     law = Mixture(np.array([0.2, 0.3, 0.5]), sample[:3], np.stack([spd(rng, D) for _ in range(3)]))
     known = KNOWN._replace(contexts=sample, sample=sample, mixture=law)
-    sharing = isinstance(agent.denoiser, Adaptive) or agent.timed is not None
+    sharing = isinstance(agent.denoiser, Adaptive) or agent.can.use_time is not None
     compare(engine, play, known, rng.normal(size=(T, K, D)), rng.normal(size=(T, D)), played, sharing=sharing)
 
 

@@ -102,11 +102,11 @@ class Play:
         return made
 
     def _step(self, rng: np.random.Generator) -> None:
-        if self.agent.chain is None:
+        if self.agent.can.sample is None:
             return
         seen = int(self.memory.learner.past.seen)
-        for _ in range(self.agent.chain.steps):
-            number = self.agent.chain.normals(self.known, seen)
+        for _ in range(self.agent.can.sample.steps):
+            number = self.agent.can.sample.normals(self.known, seen)
             self.memory = rounds.advance_chain(
                 self.agent, self.setup, self.memory, rng.standard_normal((TRIALS, number))
             )

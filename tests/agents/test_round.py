@@ -175,7 +175,7 @@ def test_a_batch_of_trials_is_its_trials(agent: Agent) -> None:
 @EVERY_ROW
 def test_privilege_is_for_the_privileged_alone(agent: Agent) -> None:
     truth, _ = make_world()
-    wrong = None if agent.privileged else Privilege(truth.bias)
+    wrong = None if agent.can.see_bias else Privilege(truth.bias)
     with pytest.raises(ValueError, match=f"^{agent.name}: privilege must be given to privileged agents"):
         rounds.begin(agent, KNOWN, wrong)
 
@@ -229,8 +229,8 @@ def in_order(agent: Agent, order: str, world: tuple[Truth, list[Round]]) -> tupl
     setup, memory = begin(agent, truth)
     binary, decisions = agent.learner.rewards == "bernoulli", list[Decision]()
     for r in played:
-        if agent.chain is not None:
-            width = agent.chain.normals(KNOWN, len(decisions))
+        if agent.can.sample is not None:
+            width = agent.can.sample.normals(KNOWN, len(decisions))
             drawn = np.random.default_rng(len(decisions)).standard_normal((TRIALS, width))
             memory = rounds.advance_chain(agent, setup, memory, drawn)
         offer, paid = Offer(r.noisy), (r.reward > 1).astype(float) if binary else r.reward
@@ -446,9 +446,9 @@ def test_a_context_known_in_part_is_weighed_by_what_is_believed_by_then(name: st
     memory = rounds.observe(agent, setup, memory, Offer(r.noisy))
     memory, decision = rounds.reward(agent, setup, memory, decision, r.reward)
     theta, part = belief(agent, memory), np.where(np.arange(D) > 0, np.nan, r.context)
-    assert agent.revises is not None
+    assert agent.can.revise is not None
     nothing = np.full_like(part, np.nan)
-    _, now = agent.revises[0].correct(setup.denoiser, memory.denoiser, r.noisy, nothing, part)
+    _, now = agent.can.revise[0].correct(setup.denoiser, memory.denoiser, r.noisy, nothing, part)
     _, decision = rounds.reveal(agent, setup, memory, decision, part)
     assert decision.term is not None
     for i in range(TRIALS):
@@ -564,7 +564,7 @@ def test_what_was_lost_is_not_a_number_to_those_who_know_of_gaps() -> None:
         np.testing.assert_array_equal(decision.noisy, seen)
         right = agent.denoiser.predict(setup.denoiser, memory.denoiser, seen)
         # who looks back puts the same law together in another order
-        slack = 0.0 if agent.looks_back is None else 1e-12
+        slack = 0.0 if agent.can.look_back is None else 1e-12
         np.testing.assert_allclose(decision.context.mean, right.mean, rtol=0, atol=slack)
         if not agent.awaits_context:
             after = rounds.observe(agent, setup, memory, offer)
@@ -579,8 +579,8 @@ def test_the_bias_of_a_round_is_told_to_the_privileged_alone() -> None:
         setup, memory = begin(agent, truth)
         told = rounds.view(agent, setup, memory, truth.features, offer)
         plain = rounds.view(agent, setup, memory, truth.features, Offer(played[0].noisy))
-        assert same_bits(told.context, plain.context) == (agent.privileged is None)
-        if agent.privileged is not None:
+        assert same_bits(told.context, plain.context) == (agent.can.see_bias is None)
+        if agent.can.see_bias is not None:
             other = rounds.begin(agent, KNOWN, Privilege(truth.bias + 3.0))
             right = rounds.view(agent, *other, truth.features, Offer(played[0].noisy))
             assert same_bits(told.context, right.context)
@@ -610,13 +610,13 @@ def test_arms_and_time_reach_the_chooser(name: str, rng: np.random.Generator) ->
 def test_only_a_chain_takes_steps() -> None:
     for agent in BOTH_KINDS.values():
         setup, memory = begin(agent, make_world()[0])
-        if agent.chain is None:
+        if agent.can.sample is None:
             with pytest.raises(ValueError, match=f"^{agent.name}: its learner has no steps to take$"):
                 rounds.advance_chain(agent, setup, memory, np.zeros((TRIALS, M)))
         else:
-            drawn = np.ones((TRIALS, agent.chain.normals(KNOWN, 0)))
+            drawn = np.ones((TRIALS, agent.can.sample.normals(KNOWN, 0)))
             after = rounds.advance_chain(agent, setup, memory, drawn)
-            right = agent.chain.step(setup.learner, memory.learner, drawn)
+            right = agent.can.sample.step(setup.learner, memory.learner, drawn)
             assert same_bits(after, Memory(memory.denoiser, right))
 
 

@@ -120,8 +120,8 @@ def test_a_reading_is_expected_to_be_what_the_joint_gaussian_has_it_to_be() -> N
         state = agent.denoiser.start(setup)
         for noisy in readings:
             state = agent.denoiser.update(setup, state, noisy, None)
-        assert agent.expects is not None
-        mean, variance = agent.expects.expected(setup, state)
+        assert agent.can.expect is not None
+        mean, variance = agent.can.expect.expected(setup, state)
         before = name in ("gaps", "late")  # who expect what they did before any reading
         right_mean, right_cov = expected_reading([] if before else readings)
         tolerance = 2e-2 if name.startswith("robust") else 1e-10

@@ -87,7 +87,7 @@ def story(shared: bool, seed: int = 5) -> Story:
 
 
 def started(agent: Agent, several: Several | None) -> tuple[Setup, Memory]:
-    return rounds.begin(agent, KNOWN, Privilege(BIAS) if agent.privileged else None, several=several)
+    return rounds.begin(agent, KNOWN, Privilege(BIAS) if agent.can.see_bias else None, several=several)
 
 
 def together(agent: Agent, told: Story) -> tuple[Setup, Memory, list[Decision]]:

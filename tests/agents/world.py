@@ -58,7 +58,7 @@ def one_trial(truth: Truth, played: list[Round], i: int) -> tuple[Truth, list[Ro
 
 def begin(agent: Agent, truth: Truth) -> tuple[Setup, Memory]:
     known = KNOWN if agent.learner.rewards == "gaussian" else WIDE
-    return rounds.begin(agent, known, Privilege(truth.bias) if agent.privileged else None)
+    return rounds.begin(agent, known, Privilege(truth.bias) if agent.can.see_bias else None)
 
 
 def step(agent: Agent, setup: Setup, memory: Memory, truth: Truth, r: Round) -> tuple[Decision, Memory]:

@@ -19,7 +19,7 @@ from unfog.live import snapshot
 from unfog.live.errors import StoreError
 from unfog.live.sqlite import File
 
-ROWS = [name for name, row in unfog.AGENTS.items() if row.privileged is None]
+ROWS = [name for name, row in unfog.AGENTS.items() if row.can.see_bias is None]
 BINARY = ["alg1", "alg1-pg", "alg1-laplace", "unfog", "unfog-delayed", "late", "temporal"]
 MORE = ["unfog-thompson", "unfog-toptwo", "unfog-ids", "alg1-exact-smoothing", "alg1-exact-joint"]
 

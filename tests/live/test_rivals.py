@@ -14,7 +14,7 @@ ROWS = [
     for name, rival in RIVALS.items()
     for kind in ("gaussian", "bernoulli")
     if kind in (rival.agent.learner.rewards, rival.agent.binary and rival.agent.binary.rewards)
-    if rival.agent.privileged is None and rival.agent.tells is None
+    if rival.agent.can.see_bias is None and rival.agent.can.tell_choice is None
 ]
 
 

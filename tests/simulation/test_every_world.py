@@ -11,7 +11,7 @@ from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 from unfog.worlds.temporal import TemporalProblem
 
-TAKING = [name for name, row in AGENTS.items() if row.revises is not None]
+TAKING = [name for name, row in AGENTS.items() if row.can.revise is not None]
 SHOWN: dict[str, dict[str, Any]] = {
     "some": {"revealed": 0.1},
     "coordinates": {"reveal_share": 0.5},

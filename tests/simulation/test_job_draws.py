@@ -14,14 +14,14 @@ PROBLEM = LogisticProblem(dim=2, actions=6)
 
 def test_steps_take_their_draws_from_a_stream_of_their_own() -> None:
     known, rows = PROBLEM.knowledge(), Catalogue("bernoulli")
-    draws = StepDraws(5, [0, 3], rows["alg1-pg:sweeps=2"].chain, known)
+    draws = StepDraws(5, [0, 3], rows["alg1-pg:sweeps=2"].can.sample, known)
     first, second = draws.next(0), draws.next(1)
     assert (first.shape, second.shape) == ((2, 2, 6), (2, 2, 6 + latent_normals()))
     for i, trial in enumerate((0, 3)):
         source = generator(5, trial, "learner")
         assert np.array_equal(first[:, i], source.standard_normal((2, 6)))
         assert np.array_equal(second[:, i], source.standard_normal(second.shape[::2]))
-    assert StepDraws(5, [0, 3], rows["alg1-adf"].chain, known).next(4).shape == (0, 2, 0)
+    assert StepDraws(5, [0, 3], rows["alg1-adf"].can.sample, known).next(4).shape == (0, 2, 0)
 
 
 def test_the_truth_of_a_trial_depends_on_the_trial_alone() -> None:

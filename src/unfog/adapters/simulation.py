@@ -116,7 +116,7 @@ class Decider:
         normals = self._mind.advance()
         considered = self._mind.consider(who, offer, self.features)
         arm, shares = self._mind.choose(considered, normals, self._number)
-        belief = None if self.agent.looks_back is None else considered.view.belief
+        belief = None if self.agent.can.look_back is None else considered.view.belief
         denoised = Denoised(considered.reading, considered.view.context, belief)
         return self._kept(denoised, arm, shares, who)
 
@@ -162,14 +162,14 @@ class Decider:
         seen = self._mind.observe(unit, denoised)
         choice = Choice(arm, float(shares[arm]), shares, unit, seen)
         self._number += 1
-        if self.agent.revisits is not None:
+        if self.agent.can.revisit is not None:
             self._recent.setdefault(unit, deque()).append(choice)
         return choice
 
     def _again(self, unit: str) -> None:
         """Learn again from the round so many rounds ago, where the agent does."""
         recent = self._recent.get(unit, ())
-        if self.agent.revisits is not None and len(recent) > self.agent.revisits[0].lag:
+        if self.agent.can.revisit is not None and len(recent) > self.agent.can.revisit[0].lag:
             past = self._recent[unit].popleft()
             past.seen = self._mind.revisit(unit, past.seen, past.arm, self.features)
 
@@ -219,7 +219,7 @@ def _row(agent: str | Agent, problem: Problem, features: FeatureMap, shown: bool
     names, own = with_own([agent])
     known, kind = problem.knowledge(), problem.rewards.kind
     [row] = named(names, "agent", Catalogue(kind, own, known.beyond_moments))
-    if row.privileged is not None:
+    if row.can.see_bias is not None:
         raise InputError("agent", f"{row.name!r} is told the bias", "agents that go without: nobody tells it")
     partial = problem.partial or not shown
     refuse_misfit(row, known, features, rewards=kind, partial=partial, has_bias=problem.has_bias)

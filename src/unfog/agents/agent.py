@@ -6,7 +6,6 @@ Complaints name the agent, the part, and what would do.
 
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
-from types import ModuleType
 from typing import Any
 
 from unfog import validation
@@ -19,6 +18,7 @@ from unfog.agents.base import (
     Denoiser,
     Expects,
     Foresees,
+    Grows,
     Keeps,
     KnowsBias,
     Learner,
@@ -38,7 +38,6 @@ from unfog.features.link import KINDS
 from unfog.validation import InputError, one_of
 
 PLACES: dict[str, Any] = {"denoiser": Denoiser, "learner": Learner, "chooser": Chooser}
-ROOMS: dict[Any, str] = {Denoiser: "denoise", Learner: "learn", Chooser: "choose"}
 NEEDED = {  # of `Knowledge`, where an agent needs it: the complaint, and what would do besides other agents
     "contexts": ("a sample of contexts, and this world has none", ""),
     "sample": (
@@ -51,10 +50,65 @@ NEEDED = {  # of `Knowledge`, where an agent needs it: the complaint, and what w
     ),
     "tempo": ("constants of time, and this world tells none", "a world in time, such as airquality; or "),
 }
-DERIVED = {
-    "reveals": "a denoiser that sees true contexts, such as unfog.denoise.Exact(pairs=True)",
-    "privileged": "a denoiser that is told the bias, such as unfog.denoise.KnownBias()",
-}
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What the parts of an agent can do beyond their contracts: for each ability the part that has it.
+
+    None where no part has it. A part has an ability whose protocol it inherits (agents/base.py).
+
+    >>> import unfog
+    >>> agent = unfog.AGENTS["alg1"]
+    >>> agent.can.estimate_bias is agent.denoiser, agent.can.revise is None
+    (True, True)
+    """
+
+    see_bias: Privileged | None  # be told the true bias
+    expect: Expects | None  # say what the next noisy context will be like
+    foresee: Foresees | None  # say more of that, at a price
+    bound_error: Bounds | None  # say how far off the mean of a context may be
+    prepare: Readies | None  # work something out once for all that is asked of a reading
+    estimate_bias: KnowsBias | None  # say what is believed of the bias
+    weigh_hypotheses: Weighs | None  # weigh hypotheses about the channel
+    use_time: Timed | None  # go by the time of a reading, and by how noisy that one was
+    appraise: Appraises | None  # say what a true context would be worth
+    look_back: tuple[Rewinds, LooksBack] | None  # denoise past rounds anew before a decision
+    revise: tuple[Corrects, TakesBack] | None  # take in true contexts late, in any order, or in part
+    revisit: tuple[Smooths, TakesBack] | None  # learn from a round again after some others
+    sample: Chain | None  # draw theta by steps of a chain before a decision
+    keep_rounds: Keeps | None  # keep past rounds
+    grow: Grows | None  # go on with more arms
+    tell_choice: Tells | None  # tell a learner that must hear it how an arm was chosen
+
+    @classmethod
+    def of(cls, denoiser: Denoiser, learner: Learner, chooser: Chooser) -> "Abilities":
+        """What these three declare."""
+        takes_back = learner if isinstance(learner, TakesBack) else None
+        return cls(
+            see_bias=denoiser if isinstance(denoiser, Privileged) else None,
+            expect=denoiser if isinstance(denoiser, Expects) else None,
+            foresee=denoiser if isinstance(denoiser, Foresees) else None,
+            bound_error=denoiser if isinstance(denoiser, Bounds) else None,
+            prepare=denoiser if isinstance(denoiser, Readies) else None,
+            estimate_bias=denoiser if isinstance(denoiser, KnowsBias) else None,
+            weigh_hypotheses=denoiser if isinstance(denoiser, Weighs) else None,
+            use_time=denoiser if isinstance(denoiser, Timed) else None,
+            appraise=denoiser if isinstance(denoiser, Appraises) else None,
+            look_back=(denoiser, learner)
+            if isinstance(denoiser, Rewinds) and isinstance(learner, LooksBack)
+            else None,
+            revise=(denoiser, takes_back)
+            if takes_back and denoiser.sees_context and isinstance(denoiser, Corrects)
+            else None,
+            revisit=(denoiser, takes_back)
+            if takes_back and isinstance(denoiser, Smooths) and denoiser.lag
+            else None,
+            sample=learner if isinstance(learner, Chain) else None,
+            keep_rounds=learner if isinstance(learner, Keeps) else None,
+            grow=learner if isinstance(learner, Grows) else None,
+            tell_choice=chooser if learner.hears and isinstance(chooser, Tells) else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -78,15 +132,6 @@ class Agent:
     binary: Learner | None = None  # the learner of this row for rewards of 0 or 1, where it has one
     label: str = ""  # in figures; the name unless told
     limit: float | None = None  # how many deviations a reading or a reward may be off: agents/round.py
-
-    def __new__(cls, *_: object, **given: object) -> "Agent":
-        """Refuse what follows from the parts by now."""
-        for field, instead in DERIVED.items():
-            if field in given:
-                raise InputError(
-                    field, repr(given[field]), f"nothing; it follows from the denoiser: {instead}"
-                )
-        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Check the parts by themselves, and with each other."""
@@ -129,7 +174,7 @@ class Agent:
     def _check_limit(self, limit: float) -> None:
         field = f"{self.name}.limit"
         validation.positive(field, limit)
-        if self.expects is None:
+        if self.can.expect is None:
             what = f"{limit} beside the denoiser {self.denoiser.name!r}"
             raise InputError(field, what, "none, or a denoiser that expects readings (Expects)")
         if self.learner.rewards == "gaussian" and type(self.learner).noise is Learner.noise:
@@ -147,73 +192,9 @@ class Agent:
         return self.denoiser.takes_gaps
 
     @cached_property
-    def privileged(self) -> Privileged | None:
-        """Its denoiser, where that is told the bias."""
-        return self.denoiser if isinstance(self.denoiser, Privileged) else None
-
-    @cached_property
-    def expects(self) -> Expects | None:
-        """Its denoiser, where that says what the next noisy context will be like."""
-        return self.denoiser if isinstance(self.denoiser, Expects) else None
-
-    @cached_property
-    def bounds(self) -> Bounds | None:
-        """Its denoiser, where that says how far off the mean of a context may be."""
-        return self.denoiser if isinstance(self.denoiser, Bounds) else None
-
-    @cached_property
-    def foresees(self) -> Foresees | None:
-        """Its denoiser, where that can say more of it, at a price."""
-        return self.denoiser if isinstance(self.denoiser, Foresees) else None
-
-    @cached_property
-    def readies(self) -> Readies | None:
-        """Its denoiser, where that works something out once for a reading."""
-        return self.denoiser if isinstance(self.denoiser, Readies) else None
-
-    @cached_property
-    def knows_bias(self) -> KnowsBias | None:
-        """Its denoiser, where that says what it believes of the bias."""
-        return self.denoiser if isinstance(self.denoiser, KnowsBias) else None
-
-    @cached_property
-    def weighs(self) -> Weighs | None:
-        """Its denoiser, where that weighs hypotheses."""
-        return self.denoiser if isinstance(self.denoiser, Weighs) else None
-
-    @cached_property
-    def timed(self) -> Timed | None:
-        """Its denoiser, where it matters to that when a reading was taken."""
-        return self.denoiser if isinstance(self.denoiser, Timed) else None
-
-    @cached_property
-    def revisits(self) -> tuple[Smooths, TakesBack] | None:
-        """Its denoiser and its learner, where rounds are learnt from again after some others."""
-        smooth, able = self.denoiser, self.learner
-        if isinstance(smooth, Smooths) and isinstance(able, TakesBack) and smooth.lag:
-            return smooth, able
-        return None
-
-    @cached_property
-    def appraises(self) -> Appraises | None:
-        """Its denoiser, where that says what a true context is worth."""
-        return self.denoiser if isinstance(self.denoiser, Appraises) else None
-
-    @cached_property
-    def looks_back(self) -> tuple[Rewinds, LooksBack] | None:
-        """Its denoiser and its learner, where past rounds are denoised anew."""
-        able = isinstance(self.denoiser, Rewinds) and isinstance(self.learner, LooksBack)
-        return (self.denoiser, self.learner) if able else None  # type: ignore[return-value]
-
-    @cached_property
-    def keeps(self) -> Keeps | None:
-        """Its learner, where that keeps past rounds."""
-        return self.learner if isinstance(self.learner, Keeps) else None
-
-    @cached_property
-    def tells(self) -> Tells | None:
-        """Its chooser, where the learner must hear how arms are chosen."""
-        return self.chooser if self.learner.hears and isinstance(self.chooser, Tells) else None
+    def can(self) -> Abilities:
+        """What its parts can do beyond their contracts, looked up once."""
+        return Abilities.of(self.denoiser, self.learner, self.chooser)
 
     @property
     def interpreted(self) -> str:
@@ -222,20 +203,9 @@ class Agent:
         return next((part.interpreted for part in parts if part.interpreted), "")
 
     @cached_property
-    def chain(self) -> Chain | None:
-        """Its learner, where that takes steps before a decision."""
-        return self.learner if isinstance(self.learner, Chain) else None
-
-    @cached_property
-    def revises(self) -> tuple[Corrects, TakesBack] | None:
-        """Its denoiser and its learner, where true contexts are taken in late, in any order, or in part."""
-        able = isinstance(self.denoiser, Corrects) and isinstance(self.learner, TakesBack)
-        return (self.denoiser, self.learner) if able and self.sees_context else None  # type: ignore[return-value]
-
-    @cached_property
     def awaits_context(self) -> bool:
         """Whether it learns nothing from a round before all of its true context is known."""
-        return self.sees_context and self.revises is None
+        return self.sees_context and self.can.revise is None
 
     def same_as(self, other: "Agent") -> bool:
         """Whether both have the same parts and the same limit."""
@@ -253,12 +223,6 @@ class Agent:
 def check_part(agent: str, place: str, part: Any) -> None:
     """Refuse what is no part, and say what would be one."""
     contract, field = PLACES.get(place, Learner), f"{agent}.{place}"
-    if isinstance(part, ModuleType):
-        own = (one for one in vars(part).values() if isinstance(one, type) and contract in one.__mro__)
-        room = f"unfog.{ROOMS[contract]}" if part.__name__.startswith("unfog.") else part.__name__
-        inside = [f"{room}.{one.__name__}()" for one in own if one.__module__ == part.__name__]
-        hint = " or ".join(inside) or "an instance of its class"
-        raise InputError(field, f"the module {part.__name__}", f"a part, which is a value: {hint}")
     if isinstance(part, type):
         raise InputError(field, f"the class {part.__name__}", f"an instance: {part.__name__}()")
     lacks = ", ".join(name for name in _members(contract) if name not in dir(part))
@@ -320,7 +284,7 @@ def _members(contract: Any) -> list[str]:
 
 
 def _refuse_unheard(agent: Agent, logged: bool) -> None:
-    if logged and agent.tells is not None:
+    if logged and agent.can.tell_choice is not None:
         what = f"{agent.name!r} must hear how each arm was chosen"
         raise InputError("agents", what, "agents that learn from arms and rewards alone")
 
@@ -360,9 +324,9 @@ def refuse_misfit(
         who = f"the learner of {agent.name!r}" if isinstance(agent.denoiser, Corrects) else repr(agent.name)
         allowed = "agents that take true contexts late and in part, or go without"
         raise InputError("agents", f"{who} needs every true context at once", allowed)
-    if asked and agent.sees_context and agent.appraises is None:
+    if asked and agent.sees_context and agent.can.appraise is None:
         allowed = "agents that can, such as temporal, or that are shown none"
         raise InputError("agents", f"{agent.name!r} cannot say what a true context is worth", allowed)
-    if agent.privileged is not None and not has_bias:
+    if agent.can.see_bias is not None and not has_bias:
         allowed = "agents that need not be told: this world has none"
         raise InputError("agents", f"{agent.name!r} is told the bias", allowed)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from unfog.agents.agent import Agent
-from unfog.agents.base import Grows
 from unfog.agents.round import Memory, Setup
 from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
@@ -27,9 +26,11 @@ def grown(agent: Agent, old: Knowledge, new: Knowledge, setup: Setup, memory: Me
     `new` is `old` with `prior_mean` and `prior_cov` extended at the end: in blocks, or block diagonal.
     Chains go on from where they are, and in the new block from the prior mean, as they began.
     """
-    learner = _able(agent)
+    if agent.can.grow is None:
+        what = f"the learner {agent.learner.name!r} of {agent.name!r}"
+        raise InputError("arms", what, "no more arms, or a learner to which arms can be added (Grows)")
     check(old, new)
-    state = learner.grow(old, new, memory.learner)
+    state = agent.can.grow.grow(old, new, memory.learner)
     return setup._replace(learner=agent.learner.setup(new)), memory._replace(learner=state)
 
 
@@ -41,14 +42,6 @@ def grown_belief(new: Knowledge, belief: Belief) -> Belief:
     if isinstance(belief, Blocks):
         prior = gaussian.blocks_from_moments(new.prior_mean, new.prior_cov)
     return gaussian.grown(belief, prior)
-
-
-def _able(agent: Agent) -> Grows:
-    learner = agent.learner
-    if not isinstance(learner, Grows):
-        what = f"the learner {learner.name!r} of {agent.name!r}"
-        raise InputError("arms", what, "no more arms, or a learner to which arms can be added (Grows)")
-    return learner
 
 
 def check(old: Knowledge, new: Knowledge) -> None:

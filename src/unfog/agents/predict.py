@@ -36,16 +36,16 @@ def reading(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> t
     With the memory as it was at that decision, before `observe`. None of those that expect nothing.
     """
     channel = rounds.state_of(memory.denoiser, decision.unit, decision.noisy)
-    if agent.timed is not None and decision.moment is not None:
-        channel = agent.timed.before(setup.denoiser, channel, decision.moment)
+    if agent.can.use_time is not None and decision.moment is not None:
+        channel = agent.can.use_time.before(setup.denoiser, channel, decision.moment)
     return foreseen(agent, setup.denoiser, channel)
 
 
 def foreseen(agent: Agent, parameters: Parameters, channel: State) -> tuple[Array, Array] | None:
     """Likewise, of the reading that comes next, by the channel's state at its time."""
-    if agent.foresees is not None:
-        return agent.foresees.foreseen(parameters, channel)
-    return None if agent.expects is None else agent.expects.expected(parameters, channel)
+    if agent.can.foresee is not None:
+        return agent.can.foresee.foreseen(parameters, channel)
+    return None if agent.can.expect is None else agent.can.expect.expected(parameters, channel)
 
 
 def reward(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Array, Array] | None:

@@ -6,7 +6,7 @@
     reveal    a true context comes: the channel learns from the pair, and the round is learnt from as it was
 
 Rewards and true contexts may come in any order and any time after `decide`; a context may come in part, as
-often as more of it becomes known, where the parts can take that (`Agent.revises`).
+often as more of it becomes known, where the parts can take that (`Agent.can.revise`).
 
 >>> import numpy as np
 >>> import unfog
@@ -35,16 +35,13 @@ from typing import Any, NamedTuple
 
 from unfog.agents.agent import Agent
 from unfog.agents.base import (
-    Corrects,
     Evidence,
     Known,
     Moment,
     Parameters,
     Privilege,
     State,
-    TakesBack,
     Term,
-    Timed,
     View,
     is_news,
 )
@@ -162,17 +159,17 @@ def begin(
     `several` says how many units there are, where there is more than one. Unless true contexts may come
     `late`, nothing is kept for those that do.
     """
-    if (agent.privileged is None) != (privilege is None):
+    if (agent.can.see_bias is None) != (privilege is None):
         raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
-    if several is not None and agent.looks_back is not None:
+    if several is not None and agent.can.look_back is not None:
         why = "its learner looks back on past rounds as those of one unit, and there are several"
         raise ValueError(f"{agent.name}: {why}")
     xp = known.context_cov.__array_namespace__()
     parts = agent.denoiser.setup(known, privilege), agent.learner.setup(known)
     setup = Setup(*parts, known.context_mean, xp.linalg.diagonal(known.context_cov))
     channel = agent.denoiser.start(setup.denoiser)
-    if agent.timed is not None and not late:
-        channel = agent.timed.at_once(channel)
+    if agent.can.use_time is not None and not late:
+        channel = agent.can.use_time.at_once(channel)
     if several is not None:
         channel = repeated(channel, several)
     counts = () if agent.limit is None else no_surprises(known.context_mean)
@@ -181,9 +178,9 @@ def begin(
 
 def advance_chain(agent: Agent, setup: Setup, memory: Memory, normals: Array) -> Memory:
     """One step of the learner's chain: normals (..., n). A round's steps come before its decision."""
-    if agent.chain is None:
+    if agent.can.sample is None:
         raise ValueError(f"{agent.name}: its learner has no steps to take")
-    return memory._replace(learner=agent.chain.step(setup.learner, memory.learner, normals))
+    return memory._replace(learner=agent.can.sample.step(setup.learner, memory.learner, normals))
 
 
 def mask_lost(agent: Agent, setup: Setup, offer: Offer) -> Array:
@@ -197,20 +194,20 @@ def mask_lost(agent: Agent, setup: Setup, offer: Offer) -> Array:
 def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Reading:
     """What was lost is marked, and what is absurd brought within reach."""
     noisy, parameters = mask_lost(agent, setup, offer), setup.denoiser
-    if agent.privileged is not None and offer.bias is not None:
-        parameters = agent.privileged.with_bias(parameters, offer.bias)
+    if agent.can.see_bias is not None and offer.bias is not None:
+        parameters = agent.can.see_bias.with_bias(parameters, offer.bias)
     channel, moment = state_of(memory.denoiser, offer.unit, noisy), None
-    if agent.timed is not None:
-        moment = agent.timed.stamp(channel, Moment(offer.time, offer.at, offer.noise))
-        channel = agent.timed.before(parameters, channel, moment)
-    if agent.readies is not None:
-        channel = agent.readies.ready(parameters, channel)
-    if agent.timed is None and offer.noise is not None:
+    if agent.can.use_time is not None:
+        moment = agent.can.use_time.stamp(channel, Moment(offer.time, offer.at, offer.noise))
+        channel = agent.can.use_time.before(parameters, channel, moment)
+    if agent.can.prepare is not None:
+        channel = agent.can.prepare.ready(parameters, channel)
+    if agent.can.use_time is None and offer.noise is not None:
         allowed = f"none: to the denoiser of {agent.name!r} all readings are alike"
         raise InputError("noise", "given for one reading", allowed)
-    if agent.limit is None or agent.expects is None:
+    if agent.limit is None or agent.can.expect is None:
         return _Reading(parameters, channel, noisy, offer.unit, None, moment)
-    law = agent.expects.expected(parameters, channel)
+    law = agent.can.expect.expected(parameters, channel)
     noisy, far = within(noisy, *law, agent.limit)
     return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment, law)
 
@@ -226,9 +223,9 @@ def _denoised(
 ) -> tuple[Context, Belief | None]:
     """The belief about the context; and about theta, where past rounds are denoised with it."""
     parameters, channel, noisy, *_ = reading
-    if agent.looks_back is None:
+    if agent.can.look_back is None:
         return agent.denoiser.predict(parameters, channel, noisy), None
-    rewinds, learner = agent.looks_back
+    rewinds, learner = agent.can.look_back
     hindsight = rewinds.hindsight(parameters, channel, noisy)
     belief, context = learner.look_back(setup.learner, memory.learner, features, hindsight, noisy)
     return context, belief
@@ -277,9 +274,9 @@ def _view(
 
 def _reach(agent: Agent, reading: _Reading) -> Array | None:
     """How far off the context's mean may be, where the denoiser says so."""
-    if agent.bounds is None:
+    if agent.can.bound_error is None:
         return None
-    return agent.bounds.reach(reading.parameters, reading.channel, reading.noisy)
+    return agent.can.bound_error.reach(reading.parameters, reading.channel, reading.noisy)
 
 
 def taken(
@@ -293,7 +290,7 @@ def taken(
     """The round with this arm (...,), whoever chose it; `told` is how, where the learner must hear it."""
     seen, reading = considered
     noisy = reading.noisy
-    unbiased = None if agent.looks_back is None else agent.looks_back[0].unbiased(setup.denoiser, noisy)
+    unbiased = None if agent.can.look_back is None else agent.can.look_back[0].unbiased(setup.denoiser, noisy)
     evidence = Evidence(features, seen.design, seen.belief, arm, unbiased, context=seen.context, told=told)
     return Decision(arm, seen.context, evidence, noisy, reading.unit, reading.far, moment=reading.moment)
 
@@ -303,8 +300,8 @@ def decide(
 ) -> Decision:
     """Denoise and choose; nothing is learnt yet."""
     considered = consider(agent, setup, memory, features, offer)
-    if agent.tells is not None:
-        arm, told = agent.tells.choose_telling(considered.view, normals)
+    if agent.can.tell_choice is not None:
+        arm, told = agent.can.tell_choice.choose_telling(considered.view, normals)
         return taken(agent, setup, features, considered, arm, told)
     return taken(agent, setup, features, considered, agent.chooser.choose(considered.view, normals))
 
@@ -349,8 +346,8 @@ def observed(agent: Agent, setup: Setup, memory: Memory, seen: "_Reading | Decis
     if agent.awaits_context:
         return memory
     channel = state_of(memory.denoiser, seen.unit, seen.noisy)
-    if agent.timed is not None and seen.moment is not None:
-        channel = agent.timed.before(setup.denoiser, channel, seen.moment)
+    if agent.can.use_time is not None and seen.moment is not None:
+        channel = agent.can.use_time.before(setup.denoiser, channel, seen.moment)
     channel = agent.denoiser.update(setup.denoiser, channel, seen.noisy, None)
     return memory._replace(denoiser=put_state(memory.denoiser, seen.unit, seen.noisy, channel))
 
@@ -371,10 +368,10 @@ def _learnt(
 ) -> tuple[Memory, Decision]:
     """With what the reward says of theta; its term is kept where it may have to be taken back."""
     memory, decision, paid = _reward_within_reach(agent, setup, memory, decision, paid)
-    if agent.revises is None:
+    if agent.can.revise is None:
         learner = agent.learner.update(setup.learner, memory.learner, decision.evidence, paid)
     else:
-        _, able = agent.revises
+        _, able = agent.can.revise
         term = decision.term or able.term(setup.learner, decision.evidence)
         term = able.fit(setup.learner, memory.learner, None, term, paid)
         learner = able.replace(setup.learner, memory.learner, None, term, paid)
@@ -404,15 +401,15 @@ def reveal(
 ) -> tuple[Memory, Decision]:
     """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it."""
     if agent.limit is not None:
-        centre = setup.context_mean if agent.timed is None else decision.context.mean  # contexts may move
+        centre = (
+            setup.context_mean if agent.can.use_time is None else decision.context.mean
+        )  # contexts may move
         context, far = within(context, centre, setup.context_var, agent.limit)
         far = far if decision.known is None else far & (context != decision.known)  # counted once
         memory = memory._replace(surprises=counted(memory.surprises, contexts=far.any(-1)))
     if agent.awaits_context:
         return _paired(agent, setup, memory, decision, context)
-    if agent.revises is None:
-        raise ValueError(f"{agent.name}: its parts cannot take in a true context")
-    return _revised(*agent.revises, setup, memory, decision, context)
+    return _revised(agent, setup, memory, decision, context)
 
 
 def _paired(
@@ -433,7 +430,7 @@ def _paired(
 
 
 def _revised(
-    denoiser: Corrects, learner: TakesBack, setup: Setup, memory: Memory, decision: Decision, context: Array
+    agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:
     """What was known of a past round's context is replaced by what is known now.
 
@@ -442,13 +439,16 @@ def _revised(
     for learners that approximate (`Sites` in learn/adf.py). Of one known in part the rest is denoised with
     what is believed of the bias at that moment, as in every round, and stays so until more of it is known.
     """
+    if agent.can.revise is None:
+        raise ValueError(f"{agent.name}: its parts cannot take in a true context")
+    (denoiser, learner), use_time = agent.can.revise, agent.can.use_time
     xp, noisy = context.__array_namespace__(), decision.noisy
     before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
     after = xp.where(xp.isnan(context), before, context)
     channel = state_of(memory.denoiser, decision.unit, noisy)
     told = setup.denoiser, channel, noisy, before, after
-    if isinstance(denoiser, Timed) and decision.moment is not None:
-        channel, now = denoiser.reopen(*told, decision.moment)
+    if use_time is not None and decision.moment is not None:
+        channel, now = use_time.reopen(*told, decision.moment)
     else:
         channel, now = denoiser.correct(*told)
     memory = memory._replace(denoiser=put_state(memory.denoiser, decision.unit, noisy, channel))
@@ -470,9 +470,9 @@ def _revised(
 
 def revisit(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Memory, Decision]:
     """Learn from a past round again, with what later readings and true contexts say of its context."""
-    if agent.revisits is None or decision.moment is None:
+    if agent.can.revisit is None or decision.moment is None:
         raise ValueError(f"{agent.name}: its parts do not learn from a round again")
-    (denoiser, learner), noisy = agent.revisits, decision.noisy
+    (denoiser, learner), noisy = agent.can.revisit, decision.noisy
     xp = noisy.__array_namespace__()
     known = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
     channel = state_of(memory.denoiser, decision.unit, noisy)
@@ -498,10 +498,10 @@ def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | Non
     >>> bool(rounds.value_of_reveal(agent, setup, memory, None, np.array([0.9])) > 0)
     True
     """
-    if agent.appraises is None:
+    if agent.can.appraise is None:
         raise ValueError(f"{agent.name}: its denoiser cannot say what a true context is worth")
     channel = state_of(memory.denoiser, unit, noisy)
-    return agent.appraises.value_of_reveal(setup.denoiser, channel)
+    return agent.can.appraise.value_of_reveal(setup.denoiser, channel)
 
 
 def repeated(state: Any, several: Several) -> Any:

@@ -74,7 +74,7 @@ class Pupil(NamedTuple):
         """Denoise a round of the log, the agent's round number `time`, and look at every arm."""
         noisy, log = self.noisy[[number]], self.scene.log
         mask = (~np.isnan(noisy)).astype(float)
-        at = log.time[[number]] if self.agent.timed is not None and log.time is not None else None
+        at = log.time[[number]] if self.agent.can.use_time is not None and log.time is not None else None
         arms: Any = None if log.offered is None else log.offered[[number]]
         offer = Offer(noisy, None if mask.all() else mask, time=np.asarray(time), at=at, arms=arms)
         return rounds.consider(self.agent, self.setup, memory, self.scene.features, offer)
@@ -282,9 +282,9 @@ def pupil(name: str, scene: Scene, field: str = "policies") -> Pupil:
     """The agent of this name, if it can learn here."""
     log, kind = scene.log, _kind(scene.log.reward)
     (agent,) = named([name], field, Catalogue(kind))
-    if agent.privileged is not None:
+    if agent.can.see_bias is not None:
         raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
-    if agent.chain is not None:
+    if agent.can.sample is not None:
         raise InputError(field, f"{name!r} takes steps between rounds", "agents that do not, such as unfog")
     if scene.channel is None:
         agent = without_channel(field, agent)

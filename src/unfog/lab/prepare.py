@@ -82,7 +82,7 @@ def _agents(spec: Spec, problem: Problem) -> list[str]:
     names = spec.run.agents
     if "agents" in spec.run.model_fields_set or problem.has_bias:
         return names
-    return [name for name in names if AGENTS[name].privileged is None]
+    return [name for name in names if AGENTS[name].can.see_bias is None]
 
 
 def _completed(spec: Spec, problem: Problem) -> dict[str, Any]:

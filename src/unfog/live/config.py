@@ -474,7 +474,7 @@ class Made:
         Where it is new `new` is the field that is at fault if it would take too much memory.
         """
         (agent,) = named([name], field, Catalogue(self.terms.rewards))
-        if agent.privileged is not None:
+        if agent.can.see_bias is not None:
             raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
         if self.terms.channel is None:
             agent = without_channel(field, agent)

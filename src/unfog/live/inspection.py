@@ -205,7 +205,7 @@ def bias(state: State, unit: str) -> tuple[Array, Array] | None:
 
 def _weights(mind: Mind, unit: str) -> dict[str, float]:
     """The probability of each hypothesis that an agent weighs, by what it says."""
-    denoiser = mind.agent.weighs
+    denoiser = mind.agent.can.weigh_hypotheses
     if denoiser is None:
         return {}
     weights = denoiser.weights(mind.setup.denoiser, mind.memory(unit).denoiser).reshape(-1)

@@ -124,7 +124,7 @@ class Mind:
 
     def advance(self) -> Array:
         """The steps of the learner's chain, which come before a decision; its normals (1, w)."""
-        chain = self.agent.chain
+        chain = self.agent.can.sample
         if chain is not None:
             memory = self.memory("")
             shape = chain.steps, 1, chain.normals(self.known, self.learnt)
@@ -135,7 +135,7 @@ class Mind:
 
     def consider(self, unit: str, offer: Offer, features: FeatureMap) -> Considered:
         """Denoise, and look at every arm."""
-        theta = self.theta() if self.agent.looks_back is None else None
+        theta = self.theta() if self.agent.can.look_back is None else None
         return rounds.consider(self.agent, self.setup, self.memory(unit), features, offer, theta)
 
     def denoise(self, unit: str, offer: Offer, features: FeatureMap) -> Denoised:
@@ -175,9 +175,9 @@ class Mind:
         return self._bias(denoised.reading.parameters, denoised.reading.channel)
 
     def _bias(self, parameters: Parameters, channel: State) -> Law | None:
-        if self.agent.knows_bias is None:
+        if self.agent.can.estimate_bias is None:
             return None
-        mean, cov = self.agent.knows_bias.bias(parameters, channel)
+        mean, cov = self.agent.can.estimate_bias.bias(parameters, channel)
         variance = cov.diagonal(axis1=-2, axis2=-1)
         return mean.reshape(-1, mean.shape[-1])[0], variance.reshape(-1, variance.shape[-1])[0]
 
@@ -195,7 +195,7 @@ class Mind:
         else:
             design, context = features.design(seen.context), seen.context
         belief = self.theta() if seen.belief is None else seen.belief
-        rewinds = agent.looks_back
+        rewinds = agent.can.look_back
         unbiased = None if rewinds is None else rewinds[0].unbiased(self.setup.denoiser, seen.noisy)
         evidence = Evidence(features, design, belief, place, unbiased, context=context)
         term = None
@@ -209,7 +209,7 @@ class Mind:
     def foreseen(self, denoised: Denoised) -> Law | None:
         """What was expected of a reading: mean and variance, (1, d) each; None: nothing was."""
         reading = denoised.reading
-        if reading.law is not None and self.agent.foresees is None:
+        if reading.law is not None and self.agent.can.foresee is None:
             return reading.law
         return predict.foreseen(self.agent, reading.parameters, reading.channel)
 

@@ -90,7 +90,7 @@ class Minds(Mapping[str, Mind]):
     @property
     def lag(self) -> int:
         """How many rounds later a round is learnt from again, at most; 0: never."""
-        lags = [mind.agent.revisits[0].lag for mind in self._found.values() if mind.agent.revisits]
+        lags = [mind.agent.can.revisit[0].lag for mind in self._found.values() if mind.agent.can.revisit]
         return max(lags, default=0)
 
     def refuse(self, ask: Ask, offer: Offer) -> None:
@@ -104,10 +104,10 @@ class Minds(Mapping[str, Mind]):
         """
         agent, last = self.obeyed.agent, dict[str, float]()
         for i, ask in enumerate(asks):
-            if agent.looks_back is not None and ask.unit != asks[0].unit:
+            if agent.can.look_back is not None and ask.unit != asks[0].unit:
                 raise InputError(f"{field}[{i}].unit", repr(ask.unit), "one unit, for this agent")
             now = float(number + i) if ask.at is None else ask.at
-            if agent.timed is not None and now < last.get(ask.unit, now):
+            if agent.can.use_time is not None and now < last.get(ask.unit, now):
                 before = last[ask.unit]
                 raise InputError(f"{field}[{i}].at", f"{now} after {before}", "times that never go back")
             last[ask.unit] = now
@@ -119,7 +119,7 @@ class Minds(Mapping[str, Mind]):
             normals = mind.advance()
             considered = mind.consider(unit, offer, features)
             view = considered.view
-            belief = None if mind.agent.looks_back is None else view.belief
+            belief = None if mind.agent.can.look_back is None else view.belief
             denoised = Denoised(considered.reading, view.context, belief)
             found[name] = Choice(denoised, *mind.choose(considered, normals, number))
         return found
@@ -171,7 +171,7 @@ class Minds(Mapping[str, Mind]):
         whole = not np.isnan(context).any()
         for name, seen in found.seen.items():
             mind = self._found[name]
-            if mind.agent.revises is not None or (mind.agent.awaits_context and whole):
+            if mind.agent.can.revise is not None or (mind.agent.awaits_context and whole):
                 found.seen[name] = mind.reveal(found.unit, seen, found.place, features, context)
 
     def revisit(self, name: str, found: Open, features: FeatureMap) -> None:
@@ -212,16 +212,16 @@ class Minds(Mapping[str, Mind]):
 def _refuse(mind: Mind, unit: str, offer: Offer) -> None:
     """Complain of what an agent can make nothing of; nothing is changed."""
     who, channel = repr(mind.agent.name), mind.memory(unit).denoiser
-    if mind.agent.looks_back is not None and unit != next(iter(mind.channels), unit):
+    if mind.agent.can.look_back is not None and unit != next(iter(mind.channels), unit):
         allowed = f"one unit: the learner of {who} looks back on past rounds as those of one"
         raise InputError("unit", repr(unit), allowed)
-    if mind.agent.timed is None:
+    if mind.agent.can.use_time is None:
         if offer.noise is not None:
             allowed = f"none: to the denoiser of {who} all readings are alike"
             raise InputError("noise", "given for one reading", allowed)
         return
-    moment = mind.agent.timed.stamp(channel, Moment(offer.time, offer.at, offer.noise))
-    mind.agent.timed.before(mind.setup.denoiser, channel, moment)
+    moment = mind.agent.can.use_time.stamp(channel, Moment(offer.time, offer.at, offer.noise))
+    mind.agent.can.use_time.before(mind.setup.denoiser, channel, moment)
 
 
 class State:
@@ -235,7 +235,7 @@ class State:
         self.windows = Windows(made.terms.wait, made.terms.reveal_within)
         self.floor = generator(made.terms.seed, 0, "floor")
         self.number = 0  # of the next decision
-        self.watch = Watch(made, expects=self.mind.agent.expects is not None)
+        self.watch = Watch(made, expects=self.mind.agent.can.expect is not None)
         self._erased = set[str]()  # no event of theirs is counted; none comes after what a snapshot has
         self.unwritten = False  # whether something has changed, or begun to, that is not in the log yet
 
@@ -309,7 +309,7 @@ class State:
         if not longest:
             return
         for name, mind in self.minds.items():
-            lag = 0 if mind.agent.revisits is None else mind.agent.revisits[0].lag
+            lag = 0 if mind.agent.can.revisit is None else mind.agent.can.revisit[0].lag
             past = self.windows.before(unit, lag) if lag else None
             if past is not None:
                 self.minds.revisit(name, past, self.arms.features_of(past.brought))

@@ -79,13 +79,13 @@ class Job(NamedTuple):
 def refuse(agent: Agent, problem: Problem, features: FeatureMap) -> None:
     """Complain of an agent that cannot play a problem, whose trials have features like these."""
     kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
-    again = None if agent.revisits is None else agent.revisits[0]
+    again = None if agent.can.revisit is None else agent.can.revisit[0]
     if again is not None and again.lag + problem.late >= again.window:
         what = f"{agent.name!r} with contexts {problem.late} rounds late"
         raise InputError("agents", what, "a lag that, with these rounds, is less than the window")
     world = {"partial": partial, "has_bias": has_bias, "asked": problem.asked}
     refuse_misfit(agent, problem.knowledge(), features, rewards=kind, **world)
-    if problem.several > 1 and agent.looks_back is not None:
+    if problem.several > 1 and agent.can.look_back is not None:
         whose = "looks back on past rounds as those of one unit, and there are several"
         why = f"the learner of {agent.name!r} {whose}"
         raise InputError("agents", why, "other learners, or tell_units = false")

@@ -66,16 +66,16 @@ class Player:
         """Before the first round; only the privileged are shown a truth."""
         self.agent, self.problem, self.features = agent, problem, truth.features
         known, several = problem.knowledge(), problem.several
-        privilege = None if agent.privileged is None else Privilege(truth.bias)
+        privilege = None if agent.can.see_bias is None else Privilege(truth.bias)
         units = Several(several, (len(trials),)) if several > 1 else None
         told = agent, known, privilege
-        keeps = problem.late > 0 or agent.revisits is not None
+        keeps = problem.late > 0 or agent.can.revisit is not None
         self.setup, self.memory = rounds.begin(*told, several=units, late=keeps)
         self.seen, self.late = 0, deque[tuple[Decision, Array]]()
         self.recent = deque[Decision]()
-        self.asking = Asking(problem.revealed, len(trials)) if problem.asked and agent.appraises else None
+        self.asking = Asking(problem.revealed, len(trials)) if problem.asked and agent.can.appraise else None
         self.draws = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
-        self.steps = StepDraws(seed, trials, agent.chain, known)
+        self.steps = StepDraws(seed, trials, agent.can.sample, known)
 
     def round(self, emission: Emission, normals: Array, pay: Callable[[Ints], Array]) -> Decision:
         """One round, as far as its reward: normals (trials, w)."""
@@ -105,10 +105,10 @@ class Player:
 
     def _again(self, decision: Decision) -> None:
         """Learn again from the round so many rounds ago, where the agent does."""
-        if self.agent.revisits is None:
+        if self.agent.can.revisit is None:
             return
         self.recent.append(decision)
-        if len(self.recent) > self.agent.revisits[0].lag:
+        if len(self.recent) > self.agent.can.revisit[0].lag:
             told = self.agent, self.setup, self.memory
             self.memory, _ = rounds.revisit(*told, self.recent.popleft())
 

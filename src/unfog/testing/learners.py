@@ -66,7 +66,7 @@ def _tried(who: str, learner: Learner, denoiser: Denoiser, chooser: Chooser, wor
 
 
 def _begin(agent: Agent, world: Problem, nature: Truth) -> tuple[rounds.Setup, rounds.Memory]:
-    privilege = None if agent.privileged is None else Privilege(nature.bias)
+    privilege = None if agent.can.see_bias is None else Privilege(nature.bias)
     return rounds.begin(agent, world.knowledge(), privilege)
 
 
@@ -115,10 +115,10 @@ def _chained(
     who: str, agent: Agent, setup: rounds.Setup, memory: rounds.Memory, known: Any, seen: int, trials: slice
 ) -> rounds.Memory:
     """The learner's steps before a decision, where it has any."""
-    if agent.chain is None:
+    if agent.can.sample is None:
         return memory
-    width = agent.chain.normals(known, seen)
-    for step in range(agent.chain.steps):
+    width = agent.can.sample.normals(known, seen)
+    for step in range(agent.can.sample.steps):
         drawn = normals(f"steps {seen} {step}", TRIALS, width)[trials]
         memory = writes_nothing(who, rounds.advance_chain, agent, setup, memory, drawn)
         floats(who, memory.learner)

@@ -385,8 +385,10 @@ def test_abilities_are_declared() -> None:
 
     for denoiser in EVERY:
         assert isinstance(denoiser, KnowsBias)
-        assert agent(denoiser).knows_bias is denoiser
-        assert (agent(denoiser).weighs is not None) == isinstance(denoiser, Adaptive | TemporalBank)
+        assert agent(denoiser).can.estimate_bias is denoiser
+        assert (agent(denoiser).can.weigh_hypotheses is not None) == isinstance(
+            denoiser, Adaptive | TemporalBank
+        )
         assert isinstance(denoiser, Weighs) == isinstance(denoiser, Adaptive | TemporalBank)
     for denoiser in (Identity(), PriorOnly()):
-        assert agent(denoiser).knows_bias is None
+        assert agent(denoiser).can.estimate_bias is None

@@ -304,7 +304,7 @@ def test_rows_that_take_true_contexts_as_they_come_do_so_for_both_kinds_of_rewar
     for name in (*REVISING, "temporal"):
         agent = AGENTS[name].for_rewards("bernoulli")
         assert agent.learner == Sites()
-        assert agent.revises is not None
+        assert agent.can.revise is not None
         assert not agent.awaits_context
     problem = LogisticProblem(dim=2, actions=5, revealed=0.1, late=5, reveal_share=0.5)
     found = simulate(problem, REVISING, rounds=60, trials=20).values["regret"]

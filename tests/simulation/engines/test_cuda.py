@@ -43,12 +43,12 @@ def test_gains_are_what_the_denoiser_does(name: str) -> None:
     agent, known, rng = AGENTS[name], PROBLEM.knowledge(), np.random.default_rng(2)
     gains = cuda.gains(PROBLEM, agent, 9)
     noisy, bias, total = rng.normal(size=(3, 2))
-    setup = agent.denoiser.setup(known, Privilege(bias) if agent.privileged else None)
+    setup = agent.denoiser.setup(known, Privilege(bias) if agent.can.see_bias else None)
     start = agent.denoiser.start(setup)
     for t in (0, 1, 8):
         state = Tally(np.asarray(float(t)), total) if isinstance(start, Tally) else start
         belief = agent.denoiser.predict(setup, state, noisy)
-        seen = noisy - bias if agent.privileged else noisy
+        seen = noisy - bias if agent.can.see_bias else noisy
         mean = gains.offset[t] + gains.on_noisy[t] @ seen + gains.on_total[t] @ total
         np.testing.assert_allclose(mean, belief.mean, rtol=1e-12)
         np.testing.assert_allclose(gains.cov[t], belief.cov, rtol=1e-12, atol=1e-15)

@@ -38,7 +38,7 @@ class Rival(NamedTuple):
     @property
     def privileged(self) -> bool:
         """Whether it is told or shown more than our default: the bias, or true contexts."""
-        return self.agent.privileged is not None or self.agent.sees_context
+        return self.agent.can.see_bias is not None or self.agent.sees_context
 
 
 @dataclass(frozen=True, kw_only=True)

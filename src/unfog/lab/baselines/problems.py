@@ -67,7 +67,7 @@ class Place(NamedTuple):
         """Whom of ours an agent is held against, and what it is told beside that: same, more or less."""
         sees = agent.sees_context
         ours = DELAYED if sees and self.shown == "wanted" else self.main
-        if agent.privileged is not None:
+        if agent.can.see_bias is not None:
             return [(ours, "more")] if sees else [(ours, "more"), (TOLD_BIAS, "same")]
         return [(ours, "same" if sees or ours == DEFAULT else "less")]
 
@@ -135,7 +135,7 @@ def pace(agent: Agent) -> str:
     """How long its rounds take: long where it takes steps before each, longer yet where it is known to."""
     if agent.name.partition(":")[0] in DEAR:
         return "dear"
-    return "quick" if agent.chain is None else "slow"
+    return "quick" if agent.can.sample is None else "slow"
 
 
 def why_not(name: str, problem: Problem, engine: str = "numpy") -> str:
@@ -145,7 +145,7 @@ def why_not(name: str, problem: Problem, engine: str = "numpy") -> str:
         agent = Catalogue(kind)[name]
     except KeyError:
         return f"it has no learner for {kind} rewards"
-    if agent.privileged is not None and not problem.has_bias:
+    if agent.can.see_bias is not None and not problem.has_bias:
         return "it must be told the bias, and this world has none"
     if agent.awaits_context and problem.partial:
         return "it awaits every true context, and not all are shown"
@@ -160,7 +160,7 @@ def why_not(name: str, problem: Problem, engine: str = "numpy") -> str:
 def _set_up(agent: Agent, problem: Problem) -> None:
     """Let the denoiser complain of settings that do not fit these contexts; a plan does not ask it."""
     known = problem.knowledge()
-    privilege = None if agent.privileged is None else Privilege(np.zeros_like(known.context_mean))
+    privilege = None if agent.can.see_bias is None else Privilege(np.zeros_like(known.context_mean))
     agent.denoiser.setup(known, privilege)
 
 

@@ -85,7 +85,7 @@ class Cost(NamedTuple):
         return sum(self._agent(job, agent, trials, processes) for agent in job.agents)
 
     def _agent(self, job: Job, agent: Agent, trials: int, processes: int) -> float:
-        known, chain = job.problem.knowledge(), agent.chain
+        known, chain = job.problem.knowledge(), agent.can.sample
         m, arms, batches = known.prior_mean.shape[0], job.problem.arms(), -(-trials // self.batch)
         trial, call = self.each + self.root * known.prior_cov.size + self.arm * arms * m, self.call
         if chain is not None:
@@ -258,7 +258,11 @@ def beliefs(job: Job, *, kept: float, made: float) -> list[Term]:
 
 def history(agent: Agent, job: Job) -> int:
     """Numbers that an agent keeps for a trial, and needs for a step, where its learner keeps past rounds."""
-    return 0 if agent.keeps is None else agent.keeps.room(job.problem.knowledge(), job.rounds)
+    return (
+        0
+        if agent.can.keep_rounds is None
+        else agent.can.keep_rounds.room(job.problem.knowledge(), job.rounds)
+    )
 
 
 def weights(job: Job) -> int:

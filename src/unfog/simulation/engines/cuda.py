@@ -140,7 +140,7 @@ def numbers(problem: GaussianProblem, agent: Agent, decompose: bool, given: bool
         "RANDUCB": int(bounds),
         "GIVEN": int(given),
         "SEES": int(agent.sees_context),
-        "PRIVILEGED": int(agent.privileged is not None),
+        "PRIVILEGED": int(agent.can.see_bias is not None),
         "DECOMPOSE": int(decompose),
         "LIMITED": int(agent.limit is not None),
     }
@@ -206,7 +206,7 @@ def _probes(dim: int) -> tuple[Array, Array]:
 
 def set_up(problem: GaussianProblem, agent: Agent) -> tuple[Any, Any]:
     """The denoiser set up; a bias that it is told is taken off the measurement, so here it is told zero."""
-    privilege = None if agent.privileged is None else Privilege(np.zeros(problem.dim))
+    privilege = None if agent.can.see_bias is None else Privilege(np.zeros(problem.dim))
     setup = agent.denoiser.setup(problem.knowledge(), privilege)
     return setup, agent.denoiser.start(setup)
 

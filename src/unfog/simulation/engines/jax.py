@@ -188,7 +188,7 @@ class Program:
 
     def _advance_chain(self, inputs: Inputs, memory: Any, t: Array) -> Any:
         """Take the learner's steps, where it has any."""
-        chain = self.agent.chain
+        chain = self.agent.can.sample
         if chain is None or self.room is None:
             return memory
         width = chain.normals(self.known, self.room)
@@ -398,7 +398,7 @@ class Randomness:
 
     def steps(self, agent: Agent) -> Any:
         """A key per trial for the learner's chain, or its draws: (rounds, steps, width, trials)."""
-        job, chain = self.job, agent.chain
+        job, chain = self.job, agent.can.sample
         if chain is None:
             return ()
         if job.draws == "device":
@@ -441,9 +441,9 @@ _program: Any = lru_cache(maxsize=64)(Program)
 def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array, Array]:
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
     gpu, given = platform() == "gpu", job.draws == "numpy"
-    space = None if agent.keeps is None else job.rounds
+    space = None if agent.can.keep_rounds is None else job.rounds
     program = _program(job.problem, agent, job.decompose, given, draws.dtype, gpu, space)
-    privilege = Privilege(program.truth(draws.truth).bias) if agent.privileged is not None else None
+    privilege = Privilege(program.truth(draws.truth).bias) if agent.can.see_bias is not None else None
     setup, memory = program.cast(rounds.begin(agent, program.known, privilege, space, late=False))
     inputs = Inputs(
         draws=draws.truth,
@@ -509,7 +509,7 @@ def _fed(job: Job) -> int:
         return 0
     known, rounds = job.problem.knowledge(), job.rounds
     world = job.problem.round_normals() + reveal_uniforms(job.problem)
-    chains = [agent.chain for agent in job.agents if agent.chain is not None]
+    chains = [agent.can.sample for agent in job.agents if agent.can.sample is not None]
     steps = max((2 * chain.steps * chain.normals(known, rounds) for chain in chains), default=0)
     return rounds * (world + engines.drawn(job) + steps)
 

@@ -222,7 +222,7 @@ def _contexts(job: Job, block: int) -> list[Term]:
     """
     known, problem = job.problem.knowledge(), job.problem
     apart = problem.several > 1 or problem.partial
-    own = apart or any(one.denoiser.squares or one.looks_back is not None for one in job.agents)
+    own = apart or any(one.denoiser.squares or one.can.look_back is not None for one in job.agents)
     square, dim = block * NUMBER * known.context_cov.size, known.context_mean.shape[0]
     settled = all(one.denoiser.settled for one in job.agents)
     each, fixed = (square, 0) if own else (0, 0 if settled else square)
@@ -277,7 +277,7 @@ class Numpy:
 
     def batch(self, job: Job, trials: int) -> int:
         """As many trials as fit in memory with ease, and leave enough batches for several workers."""
-        keeps_history = any(agent.keeps is not None for agent in job.agents)
+        keeps_history = any(agent.can.keep_rounds is not None for agent in job.agents)
         least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
         return max(
             1, min(BATCH_BYTES // engines.for_each(self.terms(job)), most, max(least, -(-trials // SHARES)))

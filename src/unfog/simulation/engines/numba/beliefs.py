@@ -110,8 +110,8 @@ def gains(agent: Agent, setup: Setup, known: Knowledge, first: int, rounds: int)
     belief = denoiser.predict(setup.denoiser, tally, noisy)
     shape = rounds, 2 * dim + 1, dim
     expected, variance = np.zeros(shape), np.ones((rounds, 1, dim))
-    if agent.expects is not None:
-        expected, variance = agent.expects.expected(setup.denoiser, tally)
+    if agent.can.expect is not None:
+        expected, variance = agent.can.expect.expected(setup.denoiser, tally)
     empty: Any = denoiser.start(setup.denoiser)
     added = denoiser.update(setup.denoiser, empty, noisy, centre + other if agent.sees_context else None)
     parts = (np.broadcast_to(x, shape) for x in (belief.mean, expected, added.total))
@@ -192,7 +192,7 @@ def follower(dim: int) -> Callable[..., None]:
 
 def _at_once(player: Player, emission: Emission, truth: Truth) -> Beliefs:
     """Denoise all rounds at once, as if they were trials."""
-    if emission.bias is None and player.agent.privileged is not None:
+    if emission.bias is None and player.agent.can.see_bias is not None:
         emission = emission._replace(bias=truth.bias[:, None])
     told = player.agent, player.setup, player.memory, player.features
     context = rounds.denoise(*told, offered(emission, np.asarray(0))).context

@@ -46,7 +46,7 @@ def why_not_agent(agent: Agent, problem: Problem) -> str:
         return f"there is no kernel for the chooser {agent.chooser.name!r}"
     if learner == MIXED and type(agent.chooser) is Thompson:
         return "a draw from a mixture of scales needs a factorisation"
-    if agent.timed is not None or agent.revises is not None:
+    if agent.can.use_time is not None or agent.can.revise is not None:
         return "its denoiser goes back to past rounds"
     if agent.sees_context and (problem.partial or problem.asked or problem.chosen):
         return "true contexts come late, in part, or when asked for"
