@@ -83,9 +83,8 @@ def play(agent: Agent, problem: Problem, trials: int, number: int) -> Losses:
         emission = problem.emit(truth, normals[:, t % BLOCK], np.asarray(t))
         considered = rounds.consider(agent, setup, memory, features, offered(emission, np.asarray(t)))
         arm, chance, first = choice(agent, considered.view, mine[:, t % BLOCK])
-        decision = rounds.taken(
-            agent, setup, features, considered, arm, chance if agent.can.tell_choice else None
-        )
+        heard = chance if agent.can.tell_choice else None
+        decision = rounds.taken(agent, setup, features, considered, arm, heard)
         scores = features.at(emission.context).scores(truth.theta)
         paid = problem.reward(pick(scores, arm), normals[:, t % BLOCK])
         memory = rounds.observed(agent, setup, memory, decision)

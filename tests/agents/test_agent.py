@@ -1,14 +1,26 @@
 """Which parts go together, what an agent can do, and every refusal by name."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, get_args, get_type_hints
 
 import numpy as np
 import pytest
 
 from unfog.agents import agent as agents
-from unfog.agents.agent import Agent, refuse_misfit
-from unfog.agents.base import Chooser, Corrects, Denoiser, Evidence, Learner, LooksBack, Privileged, Rewinds
+from unfog.agents import base
+from unfog.agents.agent import Abilities, Agent, refuse_misfit
+from unfog.agents.base import (
+    Chooser,
+    Corrects,
+    Denoiser,
+    Evidence,
+    Learner,
+    LooksBack,
+    Privileged,
+    Rewinds,
+    Smooths,
+)
+from unfog.agents.baselines import RIVALS
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.choose import Thompson, Ucb
 from unfog.agents.denoise import (
@@ -20,6 +32,7 @@ from unfog.agents.denoise import (
     PlugIn,
     PriorOnly,
     Robust,
+    Temporal,
     UnknownNoise,
 )
 from unfog.agents.learn import (
@@ -257,6 +270,40 @@ def test_what_an_agent_can_follows_from_its_parts() -> None:
     assert mine(learner=PG(sweeps=3)).can.sample == PG(sweeps=3)
     assert mine(learner=Smoothing()).can.look_back == (Exact(), Smoothing())
     assert mine().can.look_back is None
+
+
+HINTS = {name: get_args(kind)[0] for name, kind in get_type_hints(Abilities).items()}  # without the None
+DECLARED = {name: get_args(kind) or (kind,) for name, kind in HINTS.items()}  # the protocols of an ability
+EVERY_AGENT = [
+    *AGENTS.values(),
+    *(row.for_rewards("bernoulli") for row in AGENTS.values() if row.binary),
+    *(rival.agent for rival in RIVALS.values()),
+    mine(learner=Smoothing()),
+    mine(denoiser=Incomplete(), learner=Revisable()),
+    mine(denoiser=Temporal(lag=2), learner=Revisable()),
+]
+
+
+def test_every_ability_is_looked_up() -> None:
+    own = [one for one in vars(base).values() if isinstance(one, type) and one.__module__ == base.__name__]
+    protocols = {one for one in own if Protocol in one.__bases__}
+    others = {base.Part, Denoiser, Learner, Chooser, base.Counts}  # only one learner asks for the last
+    assert protocols - others == {one for kinds in DECLARED.values() for one in kinds}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_an_agent_can_do_what_its_parts_declare(name: str) -> None:
+    found = 0
+    for agent in EVERY_AGENT:
+        parts = agent.denoiser, agent.learner, agent.chooser
+        able = tuple(part for kind in DECLARED[name] for part in parts if kind in type(part).__mro__)
+        lag = agent.denoiser.lag if isinstance(agent.denoiser, Smooths) else 0
+        asked = {"revise": agent.sees_context, "revisit": lag > 0, "tell_choice": agent.learner.hears != ""}
+        whole = len(able) == len(DECLARED[name]) and asked.get(name, True)
+        expected = None if not whole else able if len(able) > 1 else able[0]
+        assert vars(agent.can)[name] == expected, agent.name
+        found += whole
+    assert found > 0
 
 
 # With a problem.

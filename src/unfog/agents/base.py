@@ -6,10 +6,10 @@ class. It holds no state: `setup` computes once what depends on the problem alon
 state, and the other methods are called in a round (agents/round.py). Parameters and states are (nested)
 tuples of arrays, so that interpreted and compiled engines can both carry them.
 
-What a part can do beyond its contract is an ability: a protocol of its own that the part inherits too. A part
-that needs an ability of another part names it (`needs`, `needs_features`), and so does a chooser that goes
-with one kind of learner (`needs_learner`). All of this is checked once, when an agent is put together and
-when it meets a problem (agents/agent.py).
+What a part can do beyond its contract is an ability: a protocol of its own that the part inherits too. Those
+of an agent's parts are one value, `agent.can` (`Abilities` in agents/agent.py). A part that needs an ability
+of another part names it (`needs`, `needs_features`), and so does a chooser that goes with one kind of learner
+(`needs_learner`). All of this is checked once, when an agent is put together and when it meets a problem.
 
 A learner is shown a round as `Evidence`: the arm, and what was believed when it was chosen. A reward depends
 on phi(a, c), of which the agent knows the distribution alone. Learners ask for as much of it as they use, and

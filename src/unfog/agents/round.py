@@ -401,9 +401,8 @@ def reveal(
 ) -> tuple[Memory, Decision]:
     """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it."""
     if agent.limit is not None:
-        centre = (
-            setup.context_mean if agent.can.use_time is None else decision.context.mean
-        )  # contexts may move
+        moves = agent.can.use_time is not None  # contexts may move
+        centre = decision.context.mean if moves else setup.context_mean
         context, far = within(context, centre, setup.context_var, agent.limit)
         far = far if decision.known is None else far & (context != decision.known)  # counted once
         memory = memory._replace(surprises=counted(memory.surprises, contexts=far.any(-1)))

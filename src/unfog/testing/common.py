@@ -89,7 +89,8 @@ def check_value(place: str, part: Any) -> str:
         raise ContractError(f"{who}: {error}") from None
     except AttributeError as error:
         raise ContractError(f"{who}: has no {error.name!r}: write it on the class") from None
-    _check_attributes(who, place, part)
+    for field, said in (("name", part.name), ("note", part.note)):
+        require(isinstance(said, str) and said, who, f"needs a {field}: a text on the class")
     who = f"{place} {part.name!r}"
     try:
         copy = pickle.loads(pickle.dumps(part))  # noqa: S301
@@ -97,18 +98,6 @@ def check_value(place: str, part: Any) -> str:
         raise ContractError(f"{who}: cannot be pickled ({error}): define its class in a module") from None
     require(copy == part and hash(copy) == hash(part), who, "does not equal itself after pickling")
     return who
-
-
-def _check_attributes(who: str, place: str, part: Any) -> None:
-    """What stands on its class is there, and is what it should be."""
-    for field in ("name", "note", *(["rewards"] if place == "learner" else [])):
-        found = getattr(part, field, None)
-        require(isinstance(found, str) and found, who, f"needs a {field}: a text on the class")
-    needs = {"learner": ("needs", "needs_features"), "chooser": ("needs_learner",)}
-    for field in needs.get(place, ()):
-        found = getattr(part, field)
-        fine = isinstance(found, tuple) and all(isinstance(ability, type) for ability in found)
-        require(fine, who, f"{field} is {found!r}, not a tuple of abilities, such as (Rewinds,)")
 
 
 def arrays(who: str, state: Any) -> Iterator[Array]:

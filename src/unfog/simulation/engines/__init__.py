@@ -258,11 +258,8 @@ def beliefs(job: Job, *, kept: float, made: float) -> list[Term]:
 
 def history(agent: Agent, job: Job) -> int:
     """Numbers that an agent keeps for a trial, and needs for a step, where its learner keeps past rounds."""
-    return (
-        0
-        if agent.can.keep_rounds is None
-        else agent.can.keep_rounds.room(job.problem.knowledge(), job.rounds)
-    )
+    keeps = agent.can.keep_rounds
+    return 0 if keeps is None else keeps.room(job.problem.knowledge(), job.rounds)
 
 
 def weights(job: Job) -> int:
