@@ -14,7 +14,8 @@ BEGIN, END = "<!-- The map: python tests/house_map.py writes it. -->\n", "<!-- T
 
 TOP = (  # the package's own first line is for its users
     "What every folder may use: `validation` refuses bad input and suggests the name that was meant, `_io`"
-    " has files that are whole or not there, `_codec` states as bytes; `_memory`, `_extras`, `plotting`."
+    " has files that are whole or not there, `_table` reads tables, `_codec` states as bytes; `_memory`,"
+    " `_extras`, `plotting`."
 )
 
 

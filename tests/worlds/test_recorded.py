@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from unfog import testing
+from unfog._table import columns
+from unfog.maths.arrays import Array
 from unfog.simulation import simulate
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
@@ -79,6 +81,10 @@ def test_what_lacks_a_reading_is_a_coordinate_that_was_lost() -> None:
     assert np.array_equal(np.asarray(both.mask), np.zeros((1, 2)))
 
 
+def timed(given: Any) -> Array:
+    return times(columns({"t": given}, ["t"])["t"])
+
+
 def test_dates_are_hours() -> None:
     start = datetime(2024, 2, 28, 22, 30)
     dates = [start + timedelta(minutes=30 * i) for i in (0, 1, 1, 5, 100)]
@@ -89,8 +95,14 @@ def test_dates_are_hours() -> None:
         [one.isoformat() + "+02:00" for one in dates],
         np.array(dates, "datetime64[ns]"),
     ):
-        np.testing.assert_allclose(times({"t": given}, "t", "here"), right, rtol=1e-12)
-    assert times({"t": ["10", "11.5"]}, "t", "here").tolist() == [10.0, 11.5]
+        np.testing.assert_allclose(timed(given), right, rtol=1e-12)
+    assert timed(["10", "11.5"]).tolist() == [10.0, 11.5]
+
+
+def test_dates_of_several_zones_are_of_one_clock() -> None:
+    """As where the clocks are put back in autumn: the hour that comes twice is two hours."""
+    dates = ["2024-10-27T02:30+02:00", "2024-10-27T02:30+01:00", "2024-10-27T03:30+01:00"]
+    assert timed(dates).tolist() == [0.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -118,28 +130,31 @@ def changed(**columns: Any) -> dict[str, Any]:
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no table": ({"data": None}, "data: None has no keys; allowed: a data frame"),
-    "no column": ({"true": ["x", "z"]}, "data: the table has no column 'z'; allowed: columns .*: t, x, y"),
-    "no time": ({"time": "when"}, "data: the table has no column 'when'"),
-    "no groups": ({"groups": "week"}, "data: the table has no column 'week'"),
+    "no column": ({"true": ["x", "z"]}, "true: no column 'z' in data; allowed: one of: t, x, y"),
+    "no time": ({"time": "when"}, "time: no column 'when' in data"),
+    "no groups": ({"groups": "week"}, "groups: no column 'week' in data"),
     "text": (
         {"data": changed(b=[*range(50), "much", *range(39)])},
-        "data: the table, column 'b', row 51: 'much'; allowed: numbers, and nothing where",
+        "data, row 51, b: 'much'; allowed: a number, or nothing where",
     ),
-    "infinite": ({"data": changed(x=[np.inf] * 90)}, "data: the table, column 'x', row 1: inf; allowed"),
+    "infinite": ({"data": changed(x=[np.inf] * 90)}, "data, row 1, x: inf; allowed: a finite number"),
     "back": (
         {"data": changed(t=[*range(60), 3, *range(70, 99)])},
-        "data: the table, column 't', row 61: '3' goes back; allowed: numbers, or dates",
+        "data, row 61, t: 3 after 59; allowed: times that never go back",
     ),
-    "no clock": ({"data": changed(t=["noon"] * 90)}, "data: the table, column 't', row 1: 'noon' is no time"),
-    "a gap": ({"data": changed(t=[*range(89), None])}, "data: the table, column 't', row 90: 'None' is no"),
-    "lengths": ({"data": changed(a=[1.0])}, "data: the table has columns of different lengths"),
+    "no clock": ({"data": changed(t=["noon"] * 90)}, "data, row 1, t: 'noon'; allowed: a number, or a date"),
+    "a gap": (
+        {"data": changed(t=[*range(89), None])},
+        "data, row 90, t: nothing; allowed: a number",
+    ),
+    "lengths": ({"data": changed(a=[1.0])}, "a: 1 rows; allowed: 90, as many as the other columns have"),
     "two truths": (
         {"data": changed(t=[*range(60), 59, *range(61, 90)])},
-        "data: the table has two true contexts at the time 59; allowed: one for each moment, or a column",
+        "data, row 61, t: two true contexts at the time 59; allowed: one a moment, or a column",
     ),
     "two kinds": (
         {"data": changed(t=[*range(89), "2024-01-01T00:00"])},
-        "data: the table, column 't', row 90: '2024-01-01T00:00' beside '0'; allowed: numbers alone",
+        "data, row 90, t: '2024-01-01T00:00'; allowed: .*; numbers in all rows, or dates in all$",
     ),
     "few": ({"calibration": 90}, "calibration: 90; allowed: fewer than the record's 90 rows"),
     "unpaired": ({"noisy": ["a"]}, "noisy: .*'a'.*; allowed: as many columns as true, 2"),

@@ -10,11 +10,12 @@ A drawn arm has a probability above 0 and at most 1. Where the probabilities of 
 there are two arms at least. Coordinates may be lost and true contexts unknown: not a number, here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from unfog._table import Where, check_times, first
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.validation import LARGEST, SMALLEST, InputError
 
@@ -75,33 +76,6 @@ class Log(NamedTuple):
         return np.asarray(~np.isnan(self.true).any(axis=1))
 
 
-class Where(NamedTuple):
-    """Where rows of a log stand: the rows of a file, its lines, or decisions by their ids."""
-
-    word: str
-    names: Sequence[object] | Ints  # of each row
-
-    def of(self, place: int, column: str = "") -> str:
-        """The words for a row, or for one of its cells."""
-        row = f"{self.word} {self.names[place]}"
-        return f"{row}, {column}" if column else row
-
-    def kept(self, rows: Bools) -> "Where":
-        """The names of some of the rows."""
-        return self._replace(names=[self.names[i] for i in np.flatnonzero(rows).tolist()])
-
-
-def counted(number: int, first: int = 1) -> Where:
-    """Rows by number."""
-    return Where("row", range(first, first + number))
-
-
-def first(found: Bools) -> int | None:
-    """The first row in which something is so."""
-    place = int(np.argmax(found)) if found.size else 0
-    return place if found.size and found[place] else None
-
-
 def number(value: float) -> str:
     """A number that is complained of, in words where it is none."""
     return "nothing" if np.isnan(value) else f"{value:g}"
@@ -123,7 +97,7 @@ def check_log(log: Log, where: Where, called: Called | None = None) -> Log:
     if log.probabilities is not None:
         _refuse_probabilities(log, where)
     if log.time is not None:
-        _refuse_times(log.time, where, names.get("time", "time"))
+        check_times(log.time, where, names.get("time", "time"))
     return log
 
 
@@ -207,11 +181,3 @@ def _refuse_probabilities(log: Log, where: Where) -> None:
 def _apart(one: Array, other: Array) -> Bools:
     apart: Bools = np.abs(one - other) > CLOSE * np.maximum(one, other)
     return apart
-
-
-def _refuse_times(time: Array, where: Where, name: str) -> None:
-    _refuse_missing(time, where, name, "a number, or a date with its time")
-    at = first(np.diff(time) < 0)
-    if at is not None:
-        said = f"{time[at + 1]:.15g} after {time[at]:.15g}"
-        raise InputError(where.of(at + 1, name), said, "times that never go back: sort the log by time")

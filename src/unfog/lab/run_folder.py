@@ -34,6 +34,7 @@ NUMERIC = (  # what decides results, but for the maths on paper in the rest of `
     "agents",
     "worlds",
     "simulation",
+    "_table.py",
     "validation.py",
     "theory/regret.py",
     "lab/stopping.py",

@@ -35,7 +35,17 @@ if TYPE_CHECKING:
     from unfog.live.store import Store
 
 HOME = Path(__file__).parents[1]
-ROOMS = ("agents", "channel", "features", "live", "maths", "_codec.py", "_io.py", "validation.py")
+ROOMS = (
+    "agents",
+    "channel",
+    "features",
+    "live",
+    "maths",
+    "_codec.py",
+    "_io.py",
+    "_table.py",
+    "validation.py",
+)
 ROUNDING = 1e-9
 TRIES = 3
 

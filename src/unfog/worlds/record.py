@@ -15,21 +15,19 @@ model, one by one, have no time, and agents are told so.
 
 A record of one's own (`Columns`) is a table with columns for time, noisy contexts and true ones. A row that
 lacks a true value cannot be played and is left out, which the world's note says; a noisy value that is
-missing is a coordinate that was lost. Complaints name the table, the column and the row, counted from 1 below
-the header.
+missing is a coordinate that was lost.
 """
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from unfog import validation
+from unfog._table import Column, check_there, check_times, columns, text
 from unfog.channel.calibration import Calibration, affine, calibrate
 from unfog.channel.dynamics import Moving, Tempo, untimed
 from unfog.features.link import Identity, Rewards
@@ -43,8 +41,11 @@ from unfog.worlds.measurement import channel
 SOURCES = ("data", "gaussian")
 LEVEL = 1.0  # a context in average air: at 0, arms would be alike to an agent that knows the mean alone
 STRETCHES = 10  # that the calibration is cut into where no column says which rows may share a bias
-MISSING = ("", "na", "nan", "none", "null")
-HOUR = np.timedelta64(1, "h")
+EMPTY = frozenset(
+    case(word) for word in ("", "na", "nan", "none", "null") for case in (str.lower, str.upper, str.title)
+)
+HOUR = 3600.0  # seconds
+FINITE = "a finite number, or nothing where it is not known"
 
 
 class Record(NamedTuple):
@@ -162,36 +163,37 @@ class Columns(Recorded):
         return len(self.true)
 
     @abstractmethod
-    def _table(self) -> tuple[Mapping[str, Any], str]:
-        """The columns, and what complaints call the table."""
+    def _table(self) -> tuple[Mapping[str, Any], Sequence[int] | None, str]:
+        """The columns, the numbers of the rows (None: from 1), and what refusals call the table."""
+
+    def _columns(self) -> dict[str, Column]:
+        """The columns that are named."""
+        table, rows, source = self._table()
+        named = [("time", self.time), *(("noisy", one) for one in self.noisy)]
+        named += [*(("true", one) for one in self.true), *([("groups", self.groups)] if self.groups else [])]
+        names = [check_there(table, field, name, source) for field, name in named]
+        return columns(table, names, word=f"{source}, row", rows=rows, empty=EMPTY)
 
     def record(self) -> Record:
         """The rows that have a true value for each coordinate."""
-        table, source = self._table()
-        true, raw = numbers(table, self.true, source), numbers(table, self.noisy, source)
-        when = times(table, self.time, source)
-        if not len(true) == len(raw) == len(when):
-            raise InputError("data", f"{source} has columns of different lengths", "columns of one length")
+        own = self._columns()
+        true, raw = (_matrix([own[name] for name in names]) for names in (self.true, self.noisy))
+        when = times(own[self.time])
         whole = np.asarray(np.isfinite(true).all(axis=1))
         if not whole.all():
             left_out = f"{(~whole).sum():,} of {len(whole):,} rows lack a true value and are left out"
             object.__setattr__(self, "note", left_out)
-        labels = self._labels(table, source, whole)
+        labels = np.arange(int(whole.sum())) // max(1, self.calibration // STRETCHES)
+        if self.groups:
+            given = np.array([text(one) for one in own[self.groups].cells.tolist()])
+            labels = np.unique(given[whole], return_inverse=True)[1]
         found = Record(true[whole], raw[whole], labels, when[whole])
         twice = (np.diff(found.times) == 0) & (np.diff(found.true, axis=0) != 0).any(axis=1)
         if twice.any() and not self.groups:
-            problem = f"{source} has two true contexts at the time {found.times[np.argmax(twice)]:g}"
-            raise InputError("data", problem, "one for each moment, or a column of groups")
+            at = int(np.argmax(twice)) + 1
+            said = f"two true contexts at the time {found.times[at]:g}"
+            raise InputError(own[self.time].kept(whole).at(at), said, "one a moment, or a column of groups")
         return found
-
-    def _labels(self, table: Mapping[str, Any], source: str, whole: npt.NDArray[np.bool_]) -> Ints:
-        """A number for each row's group."""
-        if not self.groups:
-            return np.arange(int(whole.sum())) // max(1, self.calibration // STRETCHES)
-        given = np.array([str(one) for one in column(table, self.groups, source)])
-        if len(given) != len(whole):
-            raise InputError("data", f"{source} has columns of different lengths", "columns of one length")
-        return np.unique(given[whole], return_inverse=True)[1]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -219,8 +221,8 @@ class RecordedProblem(Columns):
         validation.offering("data", self.data, _Table, "a data frame, or a mapping of names to columns")
         super().__post_init__()
 
-    def _table(self) -> tuple[Mapping[str, Any], str]:
-        return {str(name): self.data[name] for name in self.data}, "the table"
+    def _table(self) -> tuple[Mapping[str, Any], None, str]:
+        return {str(name): self.data[name] for name in self.data}, None, "data"
 
 
 class _Table:
@@ -273,85 +275,16 @@ def drawn(tempo: Tempo | None, found: Calibration, contexts: bool, errors: bool)
     return tempo
 
 
-def column(table: Mapping[str, Any], name: str, source: str) -> Sequence[Any]:
-    """One column, by name."""
-    if name not in table:
-        there = ", ".join(map(str, table)) or "none"
-        raise InputError("data", f"{source} has no column {name!r}", f"columns that are there: {there}")
-    found: Sequence[Any] = np.asarray(table[name]).tolist() if not _is_dates(table[name]) else table[name]
-    return found
-
-
-def _is_dates(values: Any) -> bool:
-    return np.asarray(values).dtype.kind == "M"
-
-
-def numbers(table: Mapping[str, Any], names: Sequence[str], source: str) -> Array:
+def _matrix(parts: Sequence[Column]) -> Array:
     """Some columns (n, d), not a number where a value is missing."""
-    found = [
-        [_number(value, name, row, source) for row, value in enumerate(column(table, name, source), 1)]
-        for name in names
-    ]
-    if len({len(one) for one in found}) > 1:
-        raise InputError("data", f"{source} has columns of different lengths", "columns of one length")
-    return np.array(found, np.float64).T
-
-
-def _number(value: Any, name: str, row: int, source: str) -> float:
-    if value is None or (isinstance(value, str) and value.strip().lower() in MISSING):
-        return float("nan")
-    try:
-        found = float("text" if isinstance(value, bool) else value)
-    except (TypeError, ValueError):
-        found = float("inf")
-    if np.isinf(found):
-        problem = f"{source}, column {name!r}, row {row}: {value!r}"
-        raise InputError("data", problem, "numbers, and nothing where one is missing")
+    found = np.stack([part.numbers() for part in parts], axis=1)
+    for row, j in np.argwhere(np.isinf(found))[:1].tolist():
+        raise InputError(parts[j].at(row), f"{found[row, j]}", FINITE)
     return found
 
 
-def times(table: Mapping[str, Any], name: str, source: str) -> Array:
+def times(column: Column) -> Array:
     """The times (n,), never going back: numbers as they are, dates as hours since the first."""
-    given = column(table, name, source)
-    if _is_dates(given):
-        dates = np.asarray(given)
-        found = np.where(np.isnat(dates), np.nan, (dates - dates[0]) / HOUR)
-    else:
-        numbered = [_is_number(value) for value in given]
-        other = next(
-            (i for i, x in enumerate(numbered) if x != numbered[0] and _time(given[i]) == _time(given[i])), 0
-        )
-        if other:
-            problem = (
-                f"{source}, column {name!r}, row {other + 1}: {str(given[other])!r} beside {str(given[0])!r}"
-            )
-            raise InputError("data", problem, "numbers alone, or dates alone")
-        found = np.array([_time(value) for value in given], np.float64)
-        if len(found) and isinstance(given[0], str) and not _is_number(given[0]):
-            found = (found - found[0]) / 3600.0
-    bad = np.flatnonzero(~np.isfinite(found))
-    back = np.flatnonzero(np.diff(found) < 0) + 1
-    for rows, why in ((bad, "is no time"), (back, "goes back")):
-        if len(rows):
-            problem = f"{source}, column {name!r}, row {rows[0] + 1}: {str(given[rows[0]])!r} {why}"
-            raise InputError("data", problem, "numbers, or dates like 2004-03-10T18:00, that never go back")
-    return found
-
-
-def _time(value: Any) -> float:
-    """A number, or seconds of a date; not a number where it is neither."""
-    if _is_number(value):
-        return float(value)
-    try:
-        date = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-        return (date - datetime(1970, 1, 1, tzinfo=date.tzinfo)).total_seconds()
-    except ValueError:
-        return float("nan")
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return not isinstance(value, bool)
+    found = column.times()
+    check_times(found, column.where, column.name, column.cells)
+    return (found - found[:1]) / HOUR if column.dated else found

@@ -66,13 +66,13 @@ def world(path: Path) -> RecordedFile:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "data: log.csv has no rows; allowed: a header, and rows"),
-        (b"t,a,x,a\n1,2,3,4\n", "data: log.csv has two columns 'a'; allowed: a name for each column"),
-        (b"t,a,b\n1,2,3\n", "data: log.csv has no column 'x'; allowed: columns that are there: t, a, b"),
-        (b"t,a,x\n1,2,3\n\n2,3\n", "data: log.csv, row 2: 2 values; allowed: 3, as many as the header"),
-        (b"t,a,x\n1,2,3\n2,?,3\n", r"data: log.csv, column 'a', row 2: '\?'; allowed: numbers"),
-        (b"t,a,x\n2,2,3\n1,2,3\n", "data: log.csv, column 't', row 2: '1' goes back"),
-        (b"t,a,x\n\xff\xfe,2,3\n", "data: log.csv is no CSV file in UTF-8"),
+        (b"", "file: no rows in log.csv; allowed: a header, and rows"),
+        (b"t,a,x,a\n1,2,3,4\n", "a: two columns of this name in log.csv; allowed: each column once"),
+        (b"t,a,b\n1,2,3\n", "true: no column 'x' in log.csv; allowed: one of: t, a, b"),
+        (b"t,a,x\n1,2,3\n\n2,3\n", "log.csv, row 4: 2 values; allowed: 3 values, one for each column"),
+        (b"t,a,x\n1,2,3\n2,?,3\n", r"log.csv, row 3, a: '\?'; allowed: a number, or nothing"),
+        (b"t,a,x\n2,2,3\n1,2,3\n", "log.csv, row 3, t: 1 after 2; allowed: times that never go back"),
+        (b"t,a,x\n\xff\xfe,2,3\n", "file: log.csv cannot be read .*; allowed: CSV in UTF-8"),
         (b"t,a,x\n1,2,3\n2,2,4\n", "calibration: 3; allowed: fewer than the record's 2 rows"),
     ],
 )

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from unfog._io import refuse_others
+from unfog._table import counted, names_of
 from unfog.evaluation import log as logs
-from unfog.evaluation.log import Log, counted
+from unfog.evaluation.log import Log
 from unfog.evaluation.readers import live, ndjson, obp, table
 from unfog.evaluation.readers.live import Asked, Opener
 from unfog.evaluation.readers.obp import to_obp
@@ -72,7 +73,7 @@ def _of_object(log: Any, asked: Asked) -> Log:
     if isinstance(log, Mapping) and log.keys() >= obp.MARKS:
         asked.only("feedback of obp", "arms", "coordinates", "probability")
         return obp.read(log, asked.arms, asked.coordinates, asked.probability)
-    if table.names_of(log) is not None:
+    if names_of(log) is not None:
         asked.only("a table", *table.TAKES)
         return table.read_table(log, asked.of_table, asked.arms, asked.coordinates, type(log).__name__)
     if isinstance(log, live.Store):

@@ -22,9 +22,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from unfog._table import Column, Where
 from unfog.channel.channel import channel
 from unfog.evaluation import log as logs
-from unfog.evaluation.log import Log, Where
+from unfog.evaluation.log import Log
 from unfog.evaluation.readers import table
 from unfog.evaluation.readers.table import Columns
 from unfog.maths.arrays import Array, Bools
@@ -239,7 +240,8 @@ def _log(fold: Fold, arms: Sequence[str] | None, source: str) -> Log:
         raise InputError("log", f"no rows: {said}", "one decision at least, with its reward and probability")
     where = Where("decision", [row.id for row in kept])
     listed = list(fold.active) if arms is None else list(arms)
-    arm, order = table.arm_numbers("arm", [row.arm for row in kept], where, listed)
+    drawn = Column("arm", np.array([row.arm for row in kept], object), where)
+    arm, order = table.arm_numbers(drawn, listed)
     true = _numbers([row.true for row in kept], fold.coordinates)
     unit, units = _units(kept)
     log = Log(

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unfog._table import Column, Where, seconds
 from unfog.evaluation import log as logs
-from unfog.evaluation.log import Log, Where, gaps
+from unfog.evaluation.log import Log, gaps
 from unfog.evaluation.readers import live, table
 from unfog.evaluation.readers.live import Asked, Told
 from unfog.evaluation.readers.table import even
@@ -214,7 +215,7 @@ def event(line: int, told: Told, names: tuple[str, ...], probability: float | No
     )
     context: dict[str, float] = {}
     _flatten(where, told["c"], "", context, words)
-    at = table.seconds(f"{where}, Timestamp", told.get("Timestamp"))
+    at = seconds(f"{where}, Timestamp", told.get("Timestamp"))
     return Event(line, context, arm, names, 0.0 - cost, own, law, at)
 
 
@@ -279,7 +280,8 @@ def _log(
     """The log of decisions with their rewards."""
     (noisy, called), where = contexts, Where("line", [one.line for one in found])
     listed = list(dict.fromkeys(name for one in found for name in one.names)) if arms is None else arms
-    arm, order = table.arm_numbers("_label_Action", [one.arm for one in found], where, listed)
+    drawn = Column("_label_Action", np.array([one.arm for one in found], object), where)
+    arm, order = table.arm_numbers(drawn, listed)
     time = np.array([one.time for one in found])
     log = Log(
         called,

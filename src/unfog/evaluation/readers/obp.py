@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from unfog._table import array, counted, first
 from unfog.evaluation import log as logs
-from unfog.evaluation.log import Log, counted, first
+from unfog.evaluation.log import Log
 from unfog.evaluation.readers.table import even
 from unfog.maths.arrays import Array
-from unfog.validation import InputError, count, shown
+from unfog.validation import InputError, count
 
 MARKS = frozenset({"n_rounds", "n_actions", "action", "reward"})
+NUMBERS = "an array of numbers"
 
 
 def read(
@@ -30,7 +32,7 @@ def read(
     if len(arms) != number:
         raise InputError("arms", ", ".join(arms), f"{number} names: n_actions")
     action = _action(feedback["action"])
-    context = _array("context", feedback.get("context"))
+    context = array("context", feedback.get("context"), NUMBERS)
     _refuse_slates(feedback, len(action))
     _refuse_lengths(feedback, len(action))
     if context.ndim != 2:
@@ -43,7 +45,7 @@ def read(
         tuple(arms),
         context,
         action.astype(np.intp),
-        _array("reward", feedback["reward"]),
+        array("reward", feedback["reward"], NUMBERS),
         _probability(feedback, probability, len(action)),
         every,
         source="feedback of obp",
@@ -51,20 +53,9 @@ def read(
     return logs.check_log(log, counted(log.rounds), {"probability": "pscore"})
 
 
-def _array(name: str, value: Any) -> Array:
-    """Numbers; those of contexts, rewards and scores that are none are found with their row later."""
-    try:
-        found = np.asarray(value)
-    except ValueError:
-        raise InputError(name, f"{shown(value)} is ragged", "an array of numbers") from None
-    if found.dtype.kind not in "iuf":
-        raise InputError(name, f"of type {found.dtype}", "an array of numbers")
-    return found.astype(np.float64)
-
-
 def _action(value: Any) -> Array:
     """The arms that were drawn, by number."""
-    found = _array("action", value)
+    found = array("action", value, NUMBERS)
     if found.ndim != 1:
         raise InputError("action", f"the shape {found.shape}", "a number for each round")
     at = first(found != np.round(found))
@@ -98,7 +89,7 @@ def _refuse_lengths(feedback: Mapping[str, Any], rounds: int) -> None:
 
 def _probability(feedback: Mapping[str, Any], probability: float | None, rounds: int) -> Array:
     if feedback.get("pscore") is not None:
-        return _array("pscore", feedback["pscore"])
+        return array("pscore", feedback["pscore"], NUMBERS)
     if probability is None:
         raise InputError("pscore", "nothing", logs.WITHOUT)
     return np.full(rounds, probability)
@@ -106,7 +97,7 @@ def _probability(feedback: Mapping[str, Any], probability: float | None, rounds:
 
 def _every(feedback: Mapping[str, Any]) -> Array | None:
     found = feedback.get("pi_b")
-    return None if found is None else _array("pi_b", found).reshape(len(found), -1)
+    return None if found is None else array("pi_b", found, NUMBERS).reshape(len(found), -1)
 
 
 def to_obp(log: Log) -> dict[str, Any]:

@@ -12,41 +12,38 @@ Which column is what is said by arguments, or in a few lines of TOML (`Columns`)
 What is not said is looked for under the names that `unfog live table` writes: `context.<name>`,
 `true.<name>`, arm, reward, probability, time, unit; and `probability.<arm>` for those of every arm.
 
-The cells of a column become numbers, times or names, whatever holds them: text of a file, a series, an array.
-An empty cell is not a number, and a name that is not there is -1: who knows whether it may be so judges.
+The cells of a column become numbers, times or names in `unfog._table`, whatever holds them: text of a file, a
+series, an array.
 
 A CSV file is read row by row, each held against the header, so that what is wrong has its row. Where pandas
 is there it reads a file in which nothing is odd (no quotes, as many separators as there should be, numbers
 where they are wanted) in a tenth of the time.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog import _io
+from unfog import _io, _table
+from unfog._table import HEADER, Column, check_there, counted, first
 from unfog.evaluation import log as logs
-from unfog.evaluation.log import WITHOUT, Log, Where, counted, first
+from unfog.evaluation.log import WITHOUT, Log
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.validation import LONGEST_LOOKED_UP, InputError, shown
 
 ONE = ("arm", "reward", "time", "unit")
-EMPTY = frozenset({"", "NA", "NaN", "nan", "null", "None", "<NA>", "NaT"})  # as files and frames write it
 LEARNT = ("learnt", "waits")  # what becomes of decisions whose reward counts
 OUTCOMES = (*LEARNT, "open", "kept", "void", "expired", "dropped", "erased")
 OUTCOME = "outcome"  # the column that says it
 TAKES = ("columns", "arms", "coordinates", "probability")  # of what a caller may say
 PIECE = 50_000  # rows of a CSV file that are read at a time
-HEADER = 1  # row of a CSV file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,9 +128,7 @@ def found(columns: Columns, names: Sequence[str], coordinates: Sequence[str] | N
     """What of a table's columns is what; refused where one is missing, with those that there are."""
     if not names:
         raise InputError("log", "no columns", "a header with their names, then a row for each decision")
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise InputError(str(name), "two columns of this name", "each column once")
+    _table.check_once(names)
     context = _context(columns, names, coordinates)
     called = tuple(name.removeprefix("context.") for name in context) if coordinates is None else coordinates
     if len(called) != len(context):
@@ -142,7 +137,7 @@ def found(columns: Columns, names: Sequence[str], coordinates: Sequence[str] | N
         name.removeprefix("probability."): name for name in names if name.startswith("probability.")
     }
     for column in every.values():
-        there(names, "probabilities", column)
+        check_there(names, "probabilities", column)
     one = {name: _column(names, name, getattr(columns, name), name in ("arm", "reward")) for name in ONE}
     return Found(
         tuple(called),
@@ -157,17 +152,10 @@ def found(columns: Columns, names: Sequence[str], coordinates: Sequence[str] | N
     )
 
 
-def there(names: Sequence[str], field_: str, column: object) -> str:
-    """A column that is there."""
-    if not isinstance(column, str) or column not in names:
-        raise InputError(field_, f"no column {column!r}", f"one of: {', '.join(map(str, names)) or 'none'}")
-    return column
-
-
 def _column(names: Sequence[str], field_: str, told: str | None, needed: bool) -> str | None:
     if told is None and not needed and field_ not in names:
         return None
-    return there(names, field_, field_ if told is None else told)
+    return check_there(names, field_, field_ if told is None else told)
 
 
 def _context(columns: Columns, names: Sequence[str], coordinates: Sequence[str] | None) -> tuple[str, ...]:
@@ -180,7 +168,7 @@ def _context(columns: Columns, names: Sequence[str], coordinates: Sequence[str] 
     if not wanted:
         allowed = f"columns context.<name>; or say which they are, out of: {', '.join(map(str, names))}"
         raise InputError("context", "no columns", allowed)
-    return tuple(there(names, "context", one) for one in wanted)
+    return tuple(check_there(names, "context", one) for one in wanted)
 
 
 def _true(
@@ -198,7 +186,7 @@ def _true(
     for one in told:
         if one not in by_name:
             raise InputError("columns.true", shown(one), f"columns of the context: {', '.join(context)}")
-    return {by_name[one]: there(names, "true", column) for one, column in told.items()}
+    return {by_name[one]: check_there(names, "true", column) for one, column in told.items()}
 
 
 def _probability_column(
@@ -211,107 +199,22 @@ def _probability_column(
         if every:
             return None
         raise InputError("probability", f"no such column among {', '.join(map(str, names))}", WITHOUT)
-    return there(names, "probability", "probability" if told is None else told)
+    return check_there(names, "probability", "probability" if told is None else told)
 
 
-def numbers(column: str, values: Any, where: Where) -> Array:
-    """Floats, not a number where a cell is empty; text is read, truth values are refused."""
-    found = np.asarray(values)
-    if found.dtype.kind in "iuf":
-        return found.astype(np.float64)
-    cells = found.tolist()
-    try:
-        if found.dtype.kind != "b" and not any(isinstance(x, bool) for x in cells):
-            return np.array([float(x) for x in cells])
-    except (TypeError, ValueError, OverflowError):
-        pass
-    return np.array([_number(where.of(i, column), x) for i, x in enumerate(cells)])
-
-
-def _number(field: str, cell: object) -> float:
-    """One cell; slower, and with the complaint."""
-    if str(cell).strip() in EMPTY:
-        return np.nan
-    try:
-        if not isinstance(cell, bool):
-            return float(cell)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        pass
-    allowed = "a number, or nothing where it is not known"
-    truth = str(cell).strip().lower() in ("true", "false")
-    raise InputError(field, shown(cell), f"{allowed}; 1 for true and 0 for false" if truth else allowed)
-
-
-def times(column: str, values: Any, where: Where) -> Array:
-    """Numbers as they are; dates as seconds since 1970, in UTC where they name no zone."""
-    found = np.asarray(values)
-    if found.dtype.kind == "M":
-        since = found.astype("datetime64[us]").astype(np.int64) / 1e6
-        return np.where(np.isnat(found), np.nan, since)
-    if found.dtype.kind in "OU":
-        try:
-            return np.array([float(x) for x in found.tolist()])
-        except (TypeError, ValueError, OverflowError):
-            return np.array([seconds(where.of(i, column), x) for i, x in enumerate(found.tolist())])
-    return numbers(column, found, where)
-
-
-def seconds(field: str, cell: Any) -> float:
-    """A time: a number, or a date as ISO 8601 writes it."""
-    if str(cell).strip() in EMPTY:
-        return np.nan
-    try:
-        if isinstance(cell, str) and ("-" in cell[1:] or ":" in cell):
-            cell = datetime.fromisoformat(cell.strip())
-        if not isinstance(cell, datetime):
-            return _number(field, cell)
-        return (cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        allowed = "a number, or a date with its time, such as 2026-03-01T12:00:00Z"
-        raise InputError(field, shown(cell), allowed) from None
-
-
-def coded(column: str, values: Any, where: Where) -> tuple[Ints, list[str]]:
-    """A place in a list of names for each cell, -1 where it is empty; names in the order they come."""
-    found = np.asarray(values)
-    if found.dtype.kind in "iu":
-        whole, places = np.unique(found, return_inverse=True)
-        return places, [str(x) for x in whole.tolist()]
-    cells, known = found.tolist(), dict[Any, int]()
-    at = next((i for i, x in enumerate(cells) if isinstance(x, list | dict | set)), None)
-    if at is not None:
-        raise InputError(where.of(at, column), shown(cells[at]), "one name")
-    raw = np.array([known.setdefault(x, len(known)) for x in cells], dtype=np.intp)
-    names: dict[str, int] = {}
-    places = np.array([_place(names, _text(x)) for x in known], dtype=np.intp)
-    return (places[raw] if len(known) else raw), list(names)
-
-
-def _text(cell: object) -> str:
-    """What is written in a cell; a whole number that became a float is whole again."""
-    whole = isinstance(cell, float) and cell.is_integer()
-    return str(int(cell)) if whole else str(cell).strip()  # type: ignore[call-overload]
-
-
-def _place(names: dict[str, int], name: str) -> int:
-    return -1 if name in EMPTY else names.setdefault(name, len(names))
-
-
-def arm_numbers(
-    column: str, values: Any, where: Where, listed: Iterable[str] | None
-) -> tuple[Ints, tuple[str, ...]]:
+def arm_numbers(column: Column, listed: Iterable[str] | None) -> tuple[Ints, tuple[str, ...]]:
     """Places of the arms drawn, in the list of arms; without one, in all that were drawn, sorted."""
-    places, names = coded(column, values, where)
+    places, names = column.names()
     at = first(places < 0)
     if at is not None:
-        raise InputError(where.of(at, column), "nothing", "the arm that was drawn")
+        raise InputError(column.at(at), "nothing", "the arm that was drawn")
     order = sorted(names, key=_by_number) if listed is None else list(listed)
     known = {name: i for i, name in enumerate(order)}
     moved = np.array([known.get(name, -1) for name in names], dtype=np.intp)
     found = moved[places]
     at = first(found < 0)
     if at is not None:
-        raise InputError(where.of(at, column), names[places[at]], f"one of the arms: {', '.join(order)}")
+        raise InputError(column.at(at), names[places[at]], f"one of the arms: {', '.join(order)}")
     return found, tuple(order)
 
 
@@ -321,24 +224,14 @@ def _by_number(name: str) -> tuple[int, int, str]:
     return (0, int(name), "") if whole else (1, 0, name)
 
 
-def names_of(table: Any) -> list[str] | None:
-    """The names of a table's columns; None of what is no table."""
-    if isinstance(table, Mapping):
-        return [str(name) for name in table]
-    columns = table.dtype.names if isinstance(table, np.ndarray) else getattr(table, "columns", None)
-    return None if columns is None or not hasattr(table, "__getitem__") else [str(name) for name in columns]
-
-
 def read_table(
     table: Any, columns: Columns, arms: Sequence[str] | None, coordinates: Sequence[str] | None, source: str
 ) -> Log:
     """The log of a table whose columns are taken by name."""
-    names = names_of(table) or []
+    names = _table.names_of(table) or []
     which = found(columns, names, coordinates)
     wanted = {*which.numbers, *which.texts, *outcome(names, which)}
-    own = {name: _cells(name, table[name]) for name in sorted(wanted)}
-    _refuse_lengths(own)
-    return made(own, which, arms, counted(len(own[which.arm])), source)
+    return made(_table.columns(table, sorted(wanted)), which, arms, source)
 
 
 def outcome(names: Sequence[str], which: Found) -> list[str]:
@@ -347,43 +240,27 @@ def outcome(names: Sequence[str], which: Found) -> list[str]:
     return [OUTCOME] if OUTCOME in names and not used else []
 
 
-def _cells(name: str, column: Any) -> Any:
-    """An array; of a list every cell as it is, since NumPy would make a number of a truth value."""
-    listed = isinstance(column, list | tuple)
-    found = np.array([*column, None], object)[:-1] if listed else np.asarray(column)
-    if found.ndim != 1:
-        raise InputError(name, f"{shown(column)}, of shape {found.shape}", "a list with a value for each row")
-    return found
-
-
-def _refuse_lengths(own: Mapping[str, Any]) -> None:
-    sizes = {name: len(column) for name, column in own.items()}
-    usual = Counter(sizes.values()).most_common(1)[0][0]
-    for name, size in sizes.items():
-        if size != usual:
-            raise InputError(name, f"{size} rows", f"{usual}, as many as the other columns have")
-
-
-def made(own: Mapping[str, Any], which: Found, arms: Sequence[str] | None, where: Where, source: str) -> Log:
+def made(own: dict[str, Column], which: Found, arms: Sequence[str] | None, source: str) -> Log:
     """The log of columns that are there."""
-    own, where, notes = _without_reward(dict(own), which, where)
-    if not len(own[which.arm]):
+    own, notes = _without_reward(own, which)
+    where = own[which.arm].where
+    if not len(own[which.arm].cells):
         raise InputError("log", f"no rows in {source}", "one decision at least, with its reward")
     if arms is None and which.probabilities:
         arms = list(which.probabilities)
-    arm, listed = arm_numbers(which.arm, own[which.arm], where, arms)
-    every = _every(own, which, listed, where)
-    unit, units = (None, ()) if which.unit is None else _units(own[which.unit], where, which.unit)
+    arm, listed = arm_numbers(own[which.arm], arms)
+    every = _every(own, which, listed)
+    unit, units = (None, ()) if which.unit is None else _units(own[which.unit])
     log = Log(
         which.coordinates,
         listed,
-        _stacked(own, which.context, where),
+        _stacked(own, which.context),
         arm,
-        numbers(which.reward, own[which.reward], where),
-        _probability(own, which, every, arm, where),
+        own[which.reward].numbers(),
+        _probability(own, which, every, arm),
         even(which.probability, len(arm), len(listed)) if every is None else every,
-        _truth(own, which, where),
-        None if which.time is None else times(which.time, own[which.time], where),
+        _truth(own, which),
+        None if which.time is None else own[which.time].times(),
         unit,
         units,
         source,
@@ -392,30 +269,28 @@ def made(own: Mapping[str, Any], which: Found, arms: Sequence[str] | None, where
     return logs.check_log(log, where, which.called)
 
 
-def _without_reward(
-    own: dict[str, Any], which: Found, where: Where
-) -> tuple[dict[str, Any], Where, tuple[str, ...]]:
+def _without_reward(own: dict[str, Column], which: Found) -> tuple[dict[str, Column], tuple[str, ...]]:
     """Leave out what a table of live decisions says has no reward, or was chosen by somebody else."""
-    said = np.asarray(own.pop(OUTCOME)).tolist() if outcome(list(own), which) else []
+    said = own[OUTCOME].cells.tolist() if outcome(list(own), which) else []
     if not said or not set(said) <= {*OUTCOMES}:
-        return own, where, ()
+        return own, ()
     keep: Bools = np.array([one in LEARNT for one in said])
     notes = [f"{n} decisions are {one}" for one, n in sorted(Counter(said).items()) if one not in LEARNT]
     if isinstance(which.probability, str):
-        told = numbers(which.probability, own[which.probability], where)
+        told = own[which.probability].numbers()
         forced = keep & np.isnan(told)
         if forced.any() and not np.isnan(told).all():
             notes.append(f"{forced.sum()} decisions were forced, and no probability was told")
             keep &= ~forced
-    left = {name: np.asarray(column)[keep] for name, column in own.items()}
-    return left, where.kept(keep), tuple(f"{note}: left out" for note in notes)
+    left = {name: column.kept(keep) for name, column in own.items()}
+    return left, tuple(f"{note}: left out" for note in notes)
 
 
-def _stacked(own: Mapping[str, Any], columns: Sequence[str], where: Where) -> Array:
-    return np.stack([numbers(name, own[name], where) for name in columns], axis=1)
+def _stacked(own: Mapping[str, Column], names: Sequence[str]) -> Array:
+    return np.stack([own[name].numbers() for name in names], axis=1)
 
 
-def _every(own: Mapping[str, Any], which: Found, arms: Sequence[str], where: Where) -> Array | None:
+def _every(own: Mapping[str, Column], which: Found, arms: Sequence[str]) -> Array | None:
     """The probabilities of all arms, where they are there."""
     if not which.probabilities:
         return None
@@ -423,14 +298,14 @@ def _every(own: Mapping[str, Any], which: Found, arms: Sequence[str], where: Whe
     if missing or len(which.probabilities) != len(arms):
         said = f"columns for {', '.join(which.probabilities)}"
         raise InputError("probabilities", said, f"one for each arm: {', '.join(arms)}")
-    return _stacked(own, [which.probabilities[arm] for arm in arms], where)
+    return _stacked(own, [which.probabilities[arm] for arm in arms])
 
 
-def _probability(own: Mapping[str, Any], which: Found, every: Array | None, arm: Ints, where: Where) -> Array:
+def _probability(own: Mapping[str, Column], which: Found, every: Array | None, arm: Ints) -> Array:
     """The probability of the arm that was drawn."""
     told = which.probability
     if isinstance(told, str):
-        found = numbers(told, own[told], where)
+        found = own[told].numbers()
         if np.isnan(found).all():
             raise InputError("probability", f"the column {told!r} is empty", logs.WITHOUT)
         return found
@@ -450,21 +325,21 @@ def even(probability: object, rounds: int, arms: int) -> Array | None:
     return np.full((rounds, arms), probability)
 
 
-def _truth(own: Mapping[str, Any], which: Found, where: Where) -> Array | None:
+def _truth(own: Mapping[str, Column], which: Found) -> Array | None:
     if not which.true:
         return None
-    empty = np.full(len(own[which.arm]), np.nan)
-    told = {one: numbers(name, own[name], where) for one, name in which.true.items()}
+    empty = np.full(len(own[which.arm].cells), np.nan)
+    told = {one: own[name].numbers() for one, name in which.true.items()}
     found = np.stack([told.get(one, empty) for one in which.coordinates], axis=1)
     return None if np.isnan(found).all() else found
 
 
-def _units(cells: Any, where: Where, column: str) -> tuple[Ints | None, tuple[str, ...]]:
+def _units(column: Column) -> tuple[Ints | None, tuple[str, ...]]:
     """Whose each row is; none where all cells are empty."""
-    places, names = coded(column, cells, where)
+    places, names = column.names()
     at = first(places < 0)
     if at is not None and names:
-        raise InputError(where.of(at, column), "nothing", "whose context it is: every row says so, or none")
+        raise InputError(column.at(at), "nothing", "whose context it is: every row says so, or none")
     return (places, tuple(names)) if names else (None, ())
 
 
@@ -474,24 +349,18 @@ def read_csv(
     """The log of a file with a header; commas, semicolons or tabs."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            separator, names = _header(file)
+            separator = max(",;\t", key=file.readline().count)
+            file.seek(0)
+            names, rows = _table.csv_rows(file, separator)
             which = found(columns, names, coordinates)
             texts = [*which.texts, *outcome(names, which)]
             own = _quickly(path, separator, names, which.numbers, texts)
             if own is None:
-                own = _columns(csv.reader(file, delimiter=separator), names, which.numbers, texts)
-    except (csv.Error, UnicodeDecodeError) as error:
+                own = _columns(rows, names, which.numbers, texts)
+    except UnicodeDecodeError as error:
         raise InputError("log", f"{path.name} cannot be read ({error})", "CSV in UTF-8") from None
-    return made(own, which, arms, counted(len(own[which.arm]), HEADER + 1), path.name)
-
-
-def _header(file: IO[str]) -> tuple[str, list[str]]:
-    """What separates columns, and their names."""
-    first = file.readline()
-    file.seek(0)
-    separator = max(",;\t", key=first.count)
-    names = next(csv.reader([first], delimiter=separator), [])
-    return separator, [name.strip() for name in names]
+    where = counted(len(own[which.arm]), HEADER + 1)
+    return made({name: Column(name, cells, where) for name, cells in own.items()}, which, arms, path.name)
 
 
 def _quickly(
@@ -538,40 +407,28 @@ def _even(data: bytes, separator: str, width: int) -> bool:
 
 
 def _columns(
-    rows: Iterator[list[str]], names: Sequence[str], numbers: Collection[str], texts: Collection[str]
+    rows: Iterable[tuple[int, list[str]]],
+    names: Sequence[str],
+    numbers: Collection[str],
+    texts: Collection[str],
 ) -> dict[str, Any]:
     """The columns that are wanted."""
     parts: dict[str, list[Any]] = {name: [] for name in (*numbers, *texts)}
-    next(rows, None)
-    whole, done = _whole(rows, len(names)), 0
+    whole, done = _without_gaps(rows, len(names)), 0
     while piece := list(islice(whole, PIECE)):
         where = counted(len(piece), done + HEADER + 1)
         cells = dict(zip(names, zip(*piece, strict=True), strict=True))
         for name, part in parts.items():
-            part.append(
-                _floats(name, cells[name], where) if name in numbers else np.array(cells[name], object)
-            )
+            column = Column(name, np.array(cells[name], object), where)
+            part.append(column.numbers() if name in numbers else column.cells)
         done += len(piece)
     return {name: np.concatenate(part) if part else np.empty(0) for name, part in parts.items()}
 
 
-def _whole(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
-    """Refuse rows that are not as long as the header; empty ones at the end of the file are passed over."""
-    allowed, empty = f"{width} values, one for each column", None
-    for number, row in enumerate(rows, HEADER + 1):
-        if not row:
-            empty = empty or number
-        elif empty:
-            raise InputError(f"row {empty}", "an empty row", allowed)
-        elif len(row) != width:
-            raise InputError(f"row {number}", f"{len(row)} values", allowed)
-        else:
-            yield row
-
-
-def _floats(name: str, cells: Sequence[str], where: Where) -> Any:
-    """Most cells are numbers; the slow way is for those that are not."""
-    try:
-        return np.array([float(x) if x else np.nan for x in cells])
-    except ValueError:
-        return numbers(name, np.array(cells, object), where)
+def _without_gaps(rows: Iterable[tuple[int, list[str]]], width: int) -> Iterator[list[str]]:
+    """The rows; refuse empty ones, but for those at the end of the file."""
+    for expected, (place, row) in enumerate(rows, HEADER + 1):
+        if place != expected:
+            allowed = f"{width} values, one for each column"
+            raise InputError(f"row {expected}", "an empty row", allowed)
+        yield row

@@ -1,14 +1,14 @@
 """A record of one's own in a file."""
 
-import csv
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from unfog import _io
+from unfog._table import check_once, csv_rows
 from unfog.validation import InputError
 from unfog.worlds.record import Columns
 
@@ -46,23 +46,18 @@ class RecordedFile(Columns):
     def _content(self) -> bytes:
         return _io.content("file", self.file, "the path of a CSV file", MOST_BYTES)
 
-    def _table(self) -> tuple[Mapping[str, Any], str]:
+    def _table(self) -> tuple[Mapping[str, Any], Sequence[int], str]:
         source = Path(self.file).name
         try:
-            rows = list(csv.reader(io.StringIO(self._content().decode("utf-8-sig"), newline="")))
-        except (UnicodeDecodeError, csv.Error) as error:
-            problem = f"{source} is no CSV file in UTF-8 ({error})"
-            raise InputError("data", problem, "a header, and rows of values between commas") from None
-        names, rows = [name.strip() for name in rows[0]] if rows else [], [row for row in rows[1:] if row]
-        if not rows:
-            raise InputError("data", f"{source} has no rows", "a header, and rows of values between commas")
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise InputError("data", f"{source} has two columns {twice[0]!r}", "a name for each column")
-        for number, row in enumerate(rows, 1):
-            if len(row) != len(names):
-                problem = f"{source}, row {number}: {len(row)} values"
-                raise InputError("data", problem, f"{len(names)}, as many as the header has names")
-        return {name: [row[index] for row in rows] for index, name in enumerate(names)}, source
+            text = self._content().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise InputError("file", f"{source} cannot be read ({error})", "CSV in UTF-8") from None
+        names, rows = csv_rows(io.StringIO(text, newline=""), source=source)
+        check_once(names, source)
+        if not (found := list(rows)):
+            raise InputError("file", f"no rows in {source}", "a header, and rows of values between commas")
+        numbers, cells = zip(*found, strict=True)
+        return dict(zip(names, map(list, zip(*cells, strict=True)), strict=True)), numbers, source
 
 
 def beside(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:

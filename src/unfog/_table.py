@@ -1,0 +1,327 @@
+"""Tables as numbers, times and names: the one reader of cells, whatever holds them.
+
+Logs, recorded worlds, imported decisions, the pairs of a calibration and the rows of the transformer come in
+here: as text of a CSV file, as columns of a data frame or a mapping (`Column`), or as arrays with gaps
+(`array`, `matrix`, `labels`).
+
+Anything wrong is refused with its place, such as "row 17, steps": rows are counted as the person who opens
+the table would count them (`Where`). A cell that is empty becomes not a number, a name that is not there
+becomes -1: whether that is allowed is for the caller to say. What is taken for empty, Python's None aside, is
+the set of texts that the column says.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from numbers import Real
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from unfog.validation import LARGEST, InputError, shown
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.intp]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+EMPTY = frozenset({"", "NA", "NaN", "nan", "null", "None", "<NA>", "NaT"})  # as files and frames write it
+HEADER = 1  # row of a CSV file
+NUMBER = "a number, or nothing where it is not known"
+TIME = "a number, or a date with its time, such as 2026-03-01T12:00:00Z"
+TIMES = f"{TIME}; numbers in all rows, or dates in all"
+
+
+class Where(NamedTuple):
+    """Where the rows of a table stand: the rows of a file, its lines, or decisions by their ids."""
+
+    word: str
+    names: Sequence[object] | Ints  # of each row
+
+    def of(self, place: int, column: str = "") -> str:
+        """The words for a row, or for one of its cells."""
+        row = f"{self.word} {self.names[place]}"
+        return f"{row}, {column}" if column else row
+
+    def kept(self, rows: Bools) -> "Where":
+        """The names of some of the rows."""
+        return self._replace(names=[self.names[i] for i in np.flatnonzero(rows).tolist()])
+
+
+def counted(number: int, first: int = 1) -> Where:
+    """Rows by number."""
+    return Where("row", range(first, first + number))
+
+
+def first(found: Bools) -> int | None:
+    """The first row in which something is so."""
+    place = int(np.argmax(found)) if found.size else 0
+    return place if found.size and found[place] else None
+
+
+class Column(NamedTuple):
+    """The cells of a column, and where they stand."""
+
+    name: str
+    cells: npt.NDArray[Any]  # (n,)
+    where: Where
+    empty: frozenset[str] = EMPTY
+
+    def at(self, row: int) -> str:
+        """The words for a cell."""
+        return self.where.of(row, self.name)
+
+    def kept(self, rows: Bools) -> "Column":
+        """Some of the rows."""
+        return self._replace(cells=self.cells[rows], where=self.where.kept(rows))
+
+    def numbers(self, allowed: str = NUMBER) -> Array:
+        """Floats, not a number where a cell is empty; text is read, truth values are refused."""
+        if self.cells.dtype.kind in "iuf":
+            return self.cells.astype(np.float64)
+        cells = self.cells.tolist()
+        try:
+            if not any(isinstance(x, bool | np.bool_) for x in cells):
+                return np.array([np.nan if x is None or x in self.empty else float(x) for x in cells])
+        except (TypeError, ValueError, OverflowError):
+            pass  # one by one, which is slower and knows the place
+        return np.array([number(self.at(i), x, self.empty, allowed) for i, x in enumerate(cells)])
+
+    @property
+    def dated(self) -> bool:
+        """Whether it holds dates and not numbers: its first cell that is not empty says so."""
+        if self.cells.dtype.kind in "iufM":
+            return self.cells.dtype.kind == "M"
+        cell = next((x for x in self.cells.tolist() if not _is_empty(x, self.empty)), 0)
+        return _float(cell) is None
+
+    def times(self) -> Array:
+        """Numbers as they are; dates as seconds since 1970, in UTC where they name no zone."""
+        if self.cells.dtype.kind == "M":
+            since = self.cells.astype("datetime64[us]").astype(np.int64) / 1e6
+            return np.where(np.isnat(self.cells), np.nan, since)
+        if not self.dated:
+            return self.numbers(TIMES)
+        cells = enumerate(self.cells.tolist())
+        return np.array(
+            [np.nan if _is_empty(x, self.empty) else _date(self.at(i), x, TIMES) for i, x in cells]
+        )
+
+    def names(self) -> tuple[Ints, list[str]]:
+        """A place in a list of names for each cell, -1 where it is empty; names in the order they come."""
+        if self.cells.dtype.kind in "iu":
+            whole, places = np.unique(self.cells, return_inverse=True)
+            return places, [str(x) for x in whole.tolist()]
+        cells, known = self.cells.tolist(), dict[Any, int]()
+        at = next((i for i, x in enumerate(cells) if isinstance(x, list | dict | set)), None)
+        if at is not None:
+            raise InputError(self.at(at), shown(cells[at]), "one name")
+        raw = np.array([known.setdefault(x, len(known)) for x in cells], dtype=np.intp)
+        names: dict[str, int] = {}
+        texts = [text(x) for x in known]
+        moved = [-1 if x in self.empty else names.setdefault(x, len(names)) for x in texts]
+        return np.array(moved, dtype=np.intp)[raw], list(names)
+
+
+def number(place: str, cell: Any, empty: frozenset[str] = EMPTY, allowed: str = NUMBER) -> float:
+    """The number in a cell, not a number where it is empty; `place` is what a refusal names."""
+    if _is_empty(cell, empty):
+        return np.nan
+    found = _float(cell)
+    if found is None:
+        truth = str(cell).strip().lower() in ("true", "false")
+        raise InputError(place, shown(cell), f"{allowed}; 1 for true and 0 for false" if truth else allowed)
+    return found
+
+
+def seconds(place: str, cell: Any) -> float:
+    """The time in a cell: a number, or a date as ISO 8601 writes it; not a number where it is empty."""
+    if _is_empty(cell, EMPTY):
+        return np.nan
+    found = _float(cell)
+    return _date(place, cell, TIME) if found is None else found
+
+
+def text(cell: object) -> str:
+    """What is written in a cell; a whole number that became a float is whole again."""
+    whole = isinstance(cell, float) and cell.is_integer()
+    return str(int(cell)) if whole else str(cell).strip()  # type: ignore[call-overload]
+
+
+def _is_empty(cell: Any, empty: frozenset[str]) -> bool:
+    return cell is None or str(cell).strip() in empty
+
+
+def _float(cell: Any) -> float | None:
+    try:
+        return None if isinstance(cell, bool | np.bool_) else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _date(place: str, cell: Any, allowed: str) -> float:
+    try:
+        found = cell if isinstance(cell, datetime) else datetime.fromisoformat(str(cell).strip())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise InputError(place, shown(cell), allowed) from None
+
+
+def check_times(times: Array, where: Where, name: str, cells: Any = None) -> None:
+    """Refuse times that are missing or go back; `cells` are what they were read from."""
+    said = times if cells is None else cells
+    at = first(~(np.abs(times) <= LARGEST))
+    if at is not None:
+        raise InputError(where.of(at, name), "nothing" if np.isnan(times[at]) else f"{times[at]:g}", TIME)
+    at = first(np.diff(times) < 0)
+    if at is not None:
+        now, before = (f"{x:.15g}" if isinstance(x, float) else str(x) for x in (said[at + 1], said[at]))
+        allowed = "times that never go back: sort the rows by time"
+        raise InputError(where.of(at + 1, name), f"{now} after {before}", allowed)
+
+
+def names_of(table: Any) -> list[str] | None:
+    """The names of a table's columns; None of what is no table."""
+    if isinstance(table, Mapping):
+        return [str(name) for name in table]
+    columns = table.dtype.names if isinstance(table, np.ndarray) else getattr(table, "columns", None)
+    return None if columns is None or not hasattr(table, "__getitem__") else [str(name) for name in columns]
+
+
+def check_there(names: Iterable[str], field: str, column: object, source: str = "") -> str:
+    """A column that is there; refused with those that there are."""
+    if not isinstance(column, str) or column not in names:
+        said = f"no column {column!r}" + (f" in {source}" if source else "")
+        raise InputError(field, said, f"one of: {', '.join(map(str, names)) or 'none'}")
+    return column
+
+
+def check_once(names: Sequence[str], source: str = "") -> None:
+    """Refuse two columns of one name."""
+    said = "two columns of this name" + (f" in {source}" if source else "")
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InputError(str(name), said, "each column once")
+
+
+def columns(
+    table: Any,
+    names: Iterable[str],
+    *,
+    word: str = "row",
+    rows: Sequence[int] | None = None,
+    empty: frozenset[str] = EMPTY,
+) -> dict[str, Column]:
+    """Some of the columns of a table, all of one length; `rows` are their numbers, from 1 unless told."""
+    found = {name: _cells(name, table[name]) for name in names}
+    sizes = {name: len(cells) for name, cells in found.items()}
+    usual = Counter(sizes.values()).most_common(1)[0][0]
+    for name, size in sizes.items():
+        if size != usual:
+            raise InputError(name, f"{size} rows", f"{usual}, as many as the other columns have")
+    where = Where(word, range(1, usual + 1) if rows is None else rows)
+    return {name: Column(name, cells, where, empty) for name, cells in found.items()}
+
+
+def _cells(name: str, column: Any) -> npt.NDArray[Any]:
+    """An array; of a list every cell as it is, since NumPy would make a number of a truth value."""
+    listed = isinstance(column, list | tuple)
+    found = np.array([*column, None], object)[:-1] if listed else np.asarray(column)
+    if found.ndim != 1:
+        raise InputError(name, f"{shown(column)}, of shape {found.shape}", "a list with a value for each row")
+    return found
+
+
+def csv_rows(
+    lines: Iterable[str], separator: str = ",", source: str = ""
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The names in the header of a CSV file, and the rows below it with their numbers, as they are read.
+
+    The header is row 1. Empty rows are counted and passed over; one that is not as long as the header is
+    refused, with the name of the source where one is told.
+    """
+    reader, source = csv.reader(lines, delimiter=separator), f"{source}, " if source else ""
+    rows = _read(reader, source)
+    names = [name.strip() for name in next(rows, [])]
+    return names, _whole(rows, len(names), source)
+
+
+def _read(reader: Any, source: str) -> Iterator[list[str]]:
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise InputError(f"{source}line {reader.line_num + 1}", str(error), "rows of a table") from None
+
+
+def _whole(rows: Iterator[list[str]], width: int, source: str) -> Iterator[tuple[int, list[str]]]:
+    for place, row in enumerate(rows, HEADER + 1):
+        if row and len(row) != width:
+            allowed = f"{width} values, one for each column"
+            raise InputError(f"{source}row {place}", f"{len(row)} values", allowed)
+        if row:
+            yield place, row
+
+
+def array(field: str, value: Any, allowed: str, *, coerce: bool = False) -> Array:
+    """Floats of any shape out of numbers alone, NaN where one is missing or masked.
+
+    With `coerce`, whatever NumPy makes numbers of is taken, None among it, as scikit-learn does.
+    """
+    try:
+        raw = _unboxed(value)
+        raw = raw.astype(np.float64) if coerce else raw
+    except (TypeError, ValueError):
+        raise InputError(field, shown(value) if coerce else "is ragged", allowed) from None
+    if raw.dtype.kind not in "iuf":
+        raise InputError(field, f"is made of {raw.dtype}, not of numbers", allowed)
+    numbers = raw.astype(np.float64)
+    if isinstance(value, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(value), np.nan, numbers)
+    return numbers
+
+
+def _unboxed(value: Any) -> npt.NDArray[Any]:
+    """An array; columns of pandas that can be missing come as objects, and are numbers all the same."""
+    raw = np.asarray(value)
+    if raw.dtype.kind != "O" or not hasattr(value, "to_numpy"):
+        return raw
+    boxed: npt.NDArray[Any] = value.to_numpy(dtype=object, na_value=np.nan)
+    real = all(isinstance(one, Real) and not isinstance(one, bool) for one in boxed.flat)
+    return boxed.astype(np.float64) if real else boxed
+
+
+def matrix(field: str, value: Any, allowed: str, ndim: int = 2, *, coerce: bool = False) -> Array:
+    """A matrix of floats, or an array of another rank, none of them infinite or too large."""
+    numbers = array(field, value, allowed, coerce=coerce)
+    if numbers.ndim != ndim or 0 in numbers.shape:
+        raise InputError(field, f"has shape {numbers.shape}", allowed)
+    large = np.argwhere(np.abs(numbers) > LARGEST)
+    if len(large):
+        where = tuple(int(i) for i in large[0])
+        said = f"row {where[0]}, column {where[-1]} is {numbers[where]:g}"
+        raise InputError(field, said, allowed)
+    return numbers
+
+
+def labels(field: str, given: Any, kept: Bools, allowed: str) -> tuple[list[Any], Ints]:
+    """The labels of the rows that are kept, sorted if they can be, and which one each of these rows has."""
+    cells = np.asarray(given)
+    if cells.shape != kept.shape:
+        raise InputError(field, f"has shape {cells.shape}", allowed)
+    cells = cells.astype("datetime64[us]") if cells.dtype.kind == "M" else cells
+    each = cells[kept].tolist()
+    at = next((i for i, label in enumerate(each) if not is_label(label)), None)
+    if at is not None:
+        raise InputError(field, f"row {np.flatnonzero(kept)[at]} has {each[at]!r}", allowed)
+    try:
+        names = sorted(set(each))
+    except TypeError:  # texts beside numbers
+        names = list(dict.fromkeys(each))
+    places = {name: i for i, name in enumerate(names)}
+    return names, np.array([places[label] for label in each], np.intp)
+
+
+def is_label(label: object) -> bool:
+    """Whether it is a number, a text or a date, and not missing."""
+    return isinstance(label, str | int | float | datetime | np.generic) and bool(label == label)
