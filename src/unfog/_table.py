@@ -251,7 +251,7 @@ def _read(reader: Any, source: str) -> Iterator[list[str]]:
     try:
         yield from reader
     except csv.Error as error:
-        raise InputError(f"{source}line {reader.line_num + 1}", str(error), "rows of a table") from None
+        raise InputError(f"{source}line {reader.line_num}", str(error), "rows of a table") from None
 
 
 def _whole(rows: Iterator[list[str]], width: int, source: str) -> Iterator[tuple[int, list[str]]]:

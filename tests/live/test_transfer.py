@@ -446,11 +446,11 @@ def untaken(problem: Problem, table: str, match: str) -> None:
 @pytest.mark.parametrize(
     ("table", "match"),
     [
-        (f"{HEAD}\n1,2,send\n3,4\n", r"^row 3, arm: missing"),
+        (f"{HEAD}\n1,2,send\n3,4\n", r"^row 3: 2 values; allowed: 3 values, one for each column"),
         (f"{HEAD}\n1,2,send\n3,4,\n", r"^row 3, arm: nothing"),
         (f"{HEAD}\n1,2,send\n3,4, \n", r"^row 3, arm: nothing"),
-        (f"{HEAD}\n1,2,send\n3,4,send,5\n", r"^row 3: more values than columns: '5'"),
-        (f"{HEAD},reward,unit\n1,2,send,1,ann\n3,4,send,1\n", r"^row 3, unit: missing"),
+        (f"{HEAD}\n1,2,send\n3,4,send,5\n", r"^row 3: 4 values; allowed: 3 values"),
+        (f"{HEAD},reward,unit\n1,2,send,1,ann\n3,4,send,1\n", r"^row 3: 4 values; allowed: 5 values"),
         (
             f"{HEAD},rewrad\n1,2,send,1\n",
             r"^rewrad: no such column \(did you mean 'reward'\?\)",

@@ -3,13 +3,13 @@
 Decisions that were made elsewhere come in as forced ones, with their rewards and true contexts.
 """
 
-import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from unfog import validation
+from unfog._table import check_once, check_there, csv_rows, number
 from unfog.live import pending, requests, snapshot
 from unfog.live.errors import Conflict
 from unfog.live.problem import Turn
@@ -93,15 +93,11 @@ def from_table(problem: "Problem", table: IO[str]) -> int:
 
 def _read(problem: "Problem", table: IO[str]) -> list[Row]:
     """The rows, as far as each can be checked by itself."""
-    reader = csv.DictReader(table)
-    try:
-        columns = list(reader.fieldnames or [])
-        places = {name: _column(columns, name) for name in problem.terms.context}
-        _refuse_columns(problem, columns, places)
-        found = [(number, row) for number, row in enumerate(reader, 2) if row.get("outcome") != ERASED]
-    except csv.Error as error:
-        raise InputError(f"line {reader.line_num + 1}", str(error), "rows of a table") from None
-    return [_row(problem, places, row, number) for number, row in found]
+    columns, rows = csv_rows(table)
+    places = {name: _column(columns, name) for name in problem.terms.context}
+    _refuse_columns(problem, columns, places)
+    found = [(at, dict(zip(columns, row, strict=True))) for at, row in rows]
+    return [_row(problem, places, row, at) for at, row in found if row.get("outcome") != ERASED]
 
 
 def _column(columns: Sequence[str], name: str) -> str:
@@ -113,26 +109,22 @@ def _column(columns: Sequence[str], name: str) -> str:
 
 def _refuse_columns(problem: "Problem", columns: Sequence[str], places: Mapping[str, str]) -> None:
     """Complain of a column that is missing, of one that there is not, and of one that is there twice."""
-    if "arm" not in columns:
-        raise InputError("arm", "no such column", ", ".join(columns) or "columns with names")
+    check_there(columns, "arm", "arm")
     others = [f"{part}.{name}" for part in PARTS[1:] for name in problem.terms.context]
     known = [*places.values(), *FIRST, "key", "at", *others]
     for place, column in enumerate(columns):
         if column not in known:
             raise InputError(column or f"column {place + 1}", "no such column", ", ".join(known))
-        if column in columns[:place]:
-            raise InputError(column, "two columns of this name", "each column once")
+    check_once(columns)
 
 
-def _row(problem: "Problem", places: Mapping[str, str], row: Mapping[Any, Any], number: int) -> Row:
+def _row(problem: "Problem", places: Mapping[str, str], row: Mapping[str, str], at: int) -> Row:
     def read(column: str) -> float | None:
-        text = (row.get(column) or "").strip()
-        try:
-            return float(text) if text else None
-        except ValueError:
-            raise InputError(f"row {number}, {column}", text, "a number, or nothing") from None
+        text = row.get(column, "").strip()
+        return number(f"row {at}, {column}", text, frozenset()) if text else None
 
-    _refuse_size(row, number)
+    if not row["arm"].strip():
+        raise InputError(f"row {at}, arm", "nothing", "the arm that was chosen")
     asked: dict[str, Any] = {"context": {name: read(column) for name, column in places.items()}}
     asked |= {name: row[name] for name in ("unit", "key") if row.get(name)}
     asked |= {name: read(name) for name in ("probability", "at") if row.get(name)}
@@ -140,23 +132,10 @@ def _row(problem: "Problem", places: Mapping[str, str], row: Mapping[Any, Any], 
         asked["key"] = row["decision"]
         if row["decision"].partition("-")[2] == problem.terms.uid[:8]:
             allowed = "a decision of elsewhere: this one is of the same problem"
-            raise InputError(f"row {number}, decision", row["decision"], allowed)
+            raise InputError(f"row {at}, decision", row["decision"], allowed)
     true = {name: read(f"true.{name}") for name in problem.terms.context}
     known = {name: value for name, value in true.items() if value is not None}
-    return Row(number, {**asked, "forced": row["arm"]}, read("reward"), known)
-
-
-def _refuse_size(row: Mapping[Any, Any], number: int) -> None:
-    """Complain of a row that is not as long as the header, and of one without an arm."""
-    if None in row:
-        raise InputError(
-            f"row {number}", f"more values than columns: {row[None][0]!r}", "one for each column"
-        )
-    for name, value in row.items():
-        if value is None:
-            raise InputError(f"row {number}, {name}", "missing", "a value, or nothing, for each column")
-    if not row["arm"].strip():
-        raise InputError(f"row {number}, arm", "nothing", "the arm that was chosen")
+    return Row(at, {**asked, "forced": row["arm"]}, read("reward"), known)
 
 
 def _tried(problem: "Problem", rows: Iterable[Row]) -> list[Row]:
