@@ -215,8 +215,8 @@ def test_pairs_that_cannot_be_used_are_refused_by_name(case: str) -> None:
 BAD_GROUPS: dict[str, tuple[npt.ArrayLike, str]] = {
     "length": (np.arange(11), r"groups: has shape \(11,\); allowed: a label for each of the 12 pairs"),
     "one": (["a"] * 12, "groups: 1 group with complete pairs"),
-    "missing": ([np.nan, 1.0] * 6, "groups: has a label that is missing"),
-    "objects": (np.array([None, "a"] * 6, object), "groups: has a label that is missing"),
+    "missing": ([np.nan, 1.0] * 6, "groups: row 0 has nan; allowed: a label for each"),
+    "objects": (np.array([None, "a"] * 6, object), "groups: row 0 has None"),
     "each its own": (np.arange(12), "noisy: 12 pairs are complete; allowed: at least 15 .*12 groups"),
 }
 

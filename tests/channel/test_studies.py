@@ -106,7 +106,7 @@ BAD: dict[str, tuple[npt.ArrayLike, npt.ArrayLike | None, str]] = {
         [1, 2],
         r"replicates: has shape \(2,\); allowed: a label for each of the 6 readings",
     ),
-    "label": (GOOD[:, 0], [1, 2, 3, 1, 2, np.nan], "replicates: has a label that is missing"),
+    "label": (GOOD[:, 0], [1, 2, 3, 1, 2, np.nan], "replicates: row 5 has nan; allowed: a label for each"),
     "copied": (
         np.repeat(GOOD[:, :1], 2, 1),
         None,

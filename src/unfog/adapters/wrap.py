@@ -24,7 +24,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from unfog import validation
+from unfog import _table, validation
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 
@@ -493,18 +493,8 @@ def _canonical(reading: Array) -> Array:
 
 def readings(field: str, value: object) -> Array:
     """Rows of numbers (n, d); one context may come without its row."""
-    try:
-        raw = np.asarray(value)
-    except ValueError:
-        raise InputError(field, "rows of different lengths", f"rows of {NUMBERS}") from None
-    if raw.dtype.kind not in "iuf":
-        raise InputError(field, validation.shown(value), f"rows of {NUMBERS}")
-    rows = np.array(raw, float, ndmin=2)
-    lost = np.isnan(rows)
-    validation.numbers(field, np.where(lost, 0.0, rows), f"rows of {NUMBERS}")
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise InputError(field, f"an array of shape {raw.shape}", f"rows of {NUMBERS}")
-    return _canonical(rows)
+    allowed = f"rows of {NUMBERS}"
+    return _canonical(_table.matrix(field, np.atleast_2d(_table.array(field, value, allowed)), allowed))
 
 
 def names_or_numbers(field: str, names: Sequence[Hashable] | None, number: int, order: str) -> list[Hashable]:

@@ -1,11 +1,10 @@
 """Tables of readings and true contexts, and their means and covariances with standard errors.
 
-Readings and true contexts are matrices of numbers, NaN where a value is missing. Every design of a
-calibration (channel/studies.py) reads its tables here, so that all of them refuse the same things in the same
-words. `Design` says which of the designs a study has: what it took for granted, and what no such study can
-know. The four are those of the literature on measurement error (R. J. Carroll, D. Ruppert, L. A. Stefanski
-and C. M. Crainiceanu, *Measurement Error in Nonlinear Models*, section 1.8; in R the package mecor, by L.
-Nab): pairs for all, readings repeated, the truth for some, an estimate from elsewhere.
+Readings and true contexts are matrices of numbers, NaN where a value is missing (`unfog._table.matrix`).
+`Design` says which of the designs a study has: what it took for granted, and what no such study can know. The
+four are those of the literature on measurement error (R. J. Carroll, D. Ruppert, L. A. Stefanski and C. M.
+Crainiceanu, *Measurement Error in Nonlinear Models*, section 1.8; in R the package mecor, by L. Nab): pairs
+for all, readings repeated, the truth for some, an estimate from elsewhere.
 
 The standard errors of means and covariances hold whatever the law of the numbers. An estimate is, but for
 small terms, a mean of what each row (or context, or group) contributes to it. So with contributions p_i,
@@ -20,14 +19,15 @@ Rows that follow each other in time and are alike count for less than they seem 
 """
 
 from collections.abc import Callable
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from unfog import _table
+from unfog._table import matrix
 from unfog.maths.arrays import Array, Bools, Ints
-from unfog.validation import LARGEST, InputError
+from unfog.validation import InputError
 
 SINGULAR = 1e-12  # smallest eigenvalue of a correlation matrix that is not taken for zero
 TWO_MATRICES = "two matrices (n, d) of numbers of the same shape; NaN where a value is missing"
@@ -108,45 +108,10 @@ def complete(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> Rows:
 
 def beside(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> tuple[Array, Array]:
     """Two matrices of one shape, with all their rows."""
-    first, second = matrix(field, other), matrix("true", true)
+    first, second = matrix(field, other, TWO_MATRICES), matrix("true", true, TWO_MATRICES)
     if first.shape != second.shape:
         raise InputError(field, f"has shape {first.shape} and true {second.shape}", TWO_MATRICES)
     return first, second
-
-
-def matrix(field: str, value: npt.ArrayLike, allowed: str = TWO_MATRICES, ndim: int = 2) -> Array:
-    """A matrix of floats, or an array of another rank, NaN where a value is missing or masked."""
-    try:
-        raw = _unboxed(value)
-    except ValueError:
-        raise InputError(field, "is ragged", allowed) from None
-    if raw.dtype.kind not in "iuf":
-        raise InputError(field, f"is made of {raw.dtype}, not of numbers", allowed)
-    if raw.ndim != ndim or 0 in raw.shape:
-        raise InputError(field, f"has shape {raw.shape}", allowed)
-    numbers = raw.astype(np.float64)
-    if isinstance(value, np.ma.MaskedArray):
-        numbers = np.where(np.ma.getmaskarray(value), np.nan, numbers)
-    _check_size(field, numbers, allowed)
-    return numbers
-
-
-def _unboxed(value: npt.ArrayLike) -> npt.NDArray[Any]:
-    """An array; columns of pandas that can be missing come as objects, and are numbers all the same."""
-    raw = np.asarray(value)
-    if raw.dtype.kind != "O" or not hasattr(value, "to_numpy"):
-        return raw
-    boxed: npt.NDArray[Any] = value.to_numpy(dtype=object, na_value=np.nan)
-    real = all(isinstance(one, Real) and not isinstance(one, bool) for one in boxed.flat)
-    return boxed.astype(np.float64) if real else raw
-
-
-def _check_size(field: str, numbers: Array, allowed: str) -> None:
-    if not (np.abs(numbers) > LARGEST).any():
-        return
-    where = tuple(int(i) for i in np.argwhere(np.abs(numbers) > LARGEST)[0])
-    place = f"row {where[0]}, column {where[-1]}"
-    raise InputError(field, f"{place} is {numbers[where]:g}", allowed)
 
 
 def check_count(field: str, pairs: Array, groups: int) -> None:
@@ -159,26 +124,13 @@ def check_count(field: str, pairs: Array, groups: int) -> None:
 
 
 def labels(groups: npt.ArrayLike | None, kept: Bools) -> Ints:
-    """Groups of the pairs that are kept, numbered from 0."""
+    """Groups of the pairs that are kept, numbered from 0 in the order of their labels."""
     if groups is None:
         return np.zeros(int(kept.sum()), np.intp)
     allowed = f"a label for each of the {len(kept)} pairs, two different ones or more among the complete"
-    found = numbered("groups", groups, kept, allowed)
-    if found.max(initial=-1) < 1:
-        raise InputError("groups", f"{found.max(initial=-1) + 1} group with complete pairs", allowed)
-    return found
-
-
-def numbered(field: str, given: npt.ArrayLike, kept: Bools, allowed: str) -> Ints:
-    """Labels of the rows that are kept, numbered from 0 in their order."""
-    names = np.asarray(given)
-    if names.dtype.kind == "O" and all(isinstance(label, str) for label in names.flat):
-        names = names.astype(str)
-    if names.shape != kept.shape:
-        raise InputError(field, f"has shape {names.shape}", allowed)
-    if names.dtype.kind not in "iufUMb" or (names[kept] != names[kept]).any():  # NaN is not equal to itself
-        raise InputError(field, "has a label that is missing, or neither number nor text", allowed)
-    found: Ints = np.unique(names[kept], return_inverse=True)[1]
+    names, found = _table.labels("groups", groups, kept, allowed)
+    if len(names) < 2:
+        raise InputError("groups", f"{len(names)} group with complete pairs", allowed)
     return found
 
 

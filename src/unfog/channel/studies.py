@@ -54,6 +54,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unfog import validation
+from unfog._table import labels, matrix
 from unfog.channel import moments
 from unfog.channel.calibration import Calibration, calibrate
 from unfog.channel.moments import DESIGNS, EXTERNAL, PAIRS, REPLICATES, SUBSET, Design, Errors, between
@@ -187,14 +188,14 @@ def calibrate_replicates(
 def _readings(noisy: npt.ArrayLike, replicates: npt.ArrayLike | None) -> Readings:
     """All complete readings in one table."""
     if replicates is None:
-        cube = moments.matrix("noisy", noisy, REPEATED_READINGS, ndim=3)
+        cube = matrix("noisy", noisy, REPEATED_READINGS, ndim=3)
         values = cube.reshape(-1, cube.shape[2])
-        owners = np.repeat(np.arange(len(cube)), cube.shape[1])
+        owners: npt.ArrayLike = np.repeat(np.arange(len(cube)), cube.shape[1])
     else:
-        values, owners = moments.matrix("noisy", noisy, REPEATED_READINGS), np.asarray(replicates)
+        values, owners = matrix("noisy", noisy, REPEATED_READINGS), replicates
     kept = np.asarray(np.isfinite(values).all(axis=1))
     allowed = f"a label for each of the {len(values)} readings: whose context it is"
-    return Readings(values[kept], moments.numbered("replicates", owners, kept, allowed))
+    return Readings(values[kept], labels("replicates", owners, kept, allowed)[1])
 
 
 def _check_replicates(values: Array, away: Array, means: Array) -> None:
@@ -329,7 +330,7 @@ def calibrate_external(
     bias_cov: Numbers | None = None,
 ) -> Calibration:
     """The law of contexts from readings whose noise is told; an incomplete reading is left out whole."""
-    table = moments.matrix("noisy", noisy, SINGLE_READINGS)
+    table = matrix("noisy", noisy, SINGLE_READINGS)
     values = table[np.isfinite(table).all(axis=1)]
     _check_external(values)
     n, d = values.shape

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from unfog import validation
+from unfog import _table, validation
 from unfog.features import Context
 from unfog.maths.arrays import Array, Ints, diagonal_matrix
 from unfog.validation import InputError
@@ -132,29 +132,15 @@ def labels(groups: npt.ArrayLike | None, rows: int) -> tuple[list[Hashable], Int
     """The devices there are, and which one each row is of; without groups all rows are of one, None."""
     if groups is None:
         return [None], np.zeros(rows, np.intp)
-    given, allowed = np.asarray(groups), f"a label for each of the {rows} rows, a number or a text"
-    if given.shape != (rows,):
-        raise InputError("groups", f"has shape {given.shape}", allowed)
-    if given.dtype.kind in "iuU":
-        names, of = np.unique(given, return_inverse=True)
-        return names.tolist(), of
-    each = given.tolist()
-    bad = [i for i, label in enumerate(each) if not _is_label(label)]
-    if bad:
-        raise InputError("groups", f"row {bad[0]} has {each[bad[0]]!r}", allowed)
-    place = {name: i for i, name in enumerate(dict.fromkeys(each))}
-    return list(place), np.array([place[label] for label in each], np.intp)
+    allowed = f"a label for each of the {rows} rows, a number or a text"
+    return _table.labels("groups", groups, np.ones(rows, bool), allowed)
 
 
 def device(group: object) -> Hashable:
     """The label of one device; None for the one that has no name."""
-    if group is None or _is_label(group):
+    if group is None or _table.is_label(group):
         return group
     raise InputError("group", group, "a number or a text; None where there is one device alone")
-
-
-def _is_label(label: object) -> bool:
-    return isinstance(label, str | int | float | np.generic) and bool(label == label)
 
 
 def truths(true: npt.ArrayLike | None, like: Array) -> Array | None:
@@ -162,11 +148,9 @@ def truths(true: npt.ArrayLike | None, like: Array) -> Array | None:
     if true is None:
         return None
     allowed = f"numbers of the shape of X, {like.shape}; NaN where the true context is not known"
-    found = _floats("true", true, allowed)
+    found = _table.matrix("true", true, allowed, coerce=True)
     if found.shape != like.shape:
         raise InputError("true", f"has shape {found.shape}", allowed)
-    if (np.abs(found) > validation.LARGEST).any():
-        raise InputError("true", f"has a value beyond {validation.LARGEST:g}", allowed)
     return found
 
 
@@ -176,20 +160,10 @@ def reading(x: Any, names: Sequence[str] | None, allowed: str) -> Array:
     if isinstance(x, Mapping) and names is None:
         raise InputError("x", x, f"{allowed}, in the order of the columns: none of them has a name")
     if names is None or labels is None or callable(labels):
-        return _floats("x", x, allowed)
+        return _table.array("x", x, allowed, coerce=True)
     given = dict(zip(labels, x.values() if isinstance(x, Mapping) else x, strict=True))
     if len(given) != len(names) or set(given) != set(names):
         raise InputError(
             "x", f"has {', '.join(map(str, labels))}", f"a number for each of {', '.join(names)}"
         )
-    return _floats("x", [given[name] for name in names], allowed)
-
-
-def _floats(field: str, value: Any, allowed: str) -> Array:
-    """Numbers, NaN for those that are lost, in pandas' way of writing too."""
-    try:
-        if hasattr(value, "to_numpy"):
-            value = value.to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(field, value, allowed) from None
+    return _table.array("x", [given[name] for name in names], allowed, coerce=True)
