@@ -13,7 +13,7 @@ the set of texts that the column says.
 import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
@@ -309,7 +309,6 @@ def labels(field: str, given: Any, kept: Bools, allowed: str) -> tuple[list[Any]
     cells = np.asarray(given)
     if cells.shape != kept.shape:
         raise InputError(field, f"has shape {cells.shape}", allowed)
-    cells = cells.astype("datetime64[us]") if cells.dtype.kind == "M" else cells
     each = cells[kept].tolist()
     at = next((i for i, label in enumerate(each) if not is_label(label)), None)
     if at is not None:
@@ -324,4 +323,4 @@ def labels(field: str, given: Any, kept: Bools, allowed: str) -> tuple[list[Any]
 
 def is_label(label: object) -> bool:
     """Whether it is a number, a text or a date, and not missing."""
-    return isinstance(label, str | int | float | datetime | np.generic) and bool(label == label)
+    return isinstance(label, str | int | float | date | np.generic) and bool(label == label)
