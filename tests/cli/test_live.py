@@ -428,7 +428,7 @@ def test_tables_go_out_and_come_in(capsys: Capture, walks: str) -> None:
         "store: there is no new"
     )
     before = len(lines(capsys, "log", *HERE))
-    for last, said in {"7000,7,fly,0,": "row 3.forced: 'fly'", "x,7,send,0,": "row 3, steps: x"}.items():
+    for last, said in {"7000,7,fly,0,": "row 3.forced: 'fly'", "x,7,send,0,": "row 3, steps: 'x'"}.items():
         Path("past.csv").write_text(f"steps,sleep,arm,reward,probability\n4000,,send,0.5,0.5\n{last}\n")
         assert refusal(capsys, "import", "walks.unfog", "past.csv", "--name", "walks").startswith(said)
     assert len(lines(capsys, "log", *HERE)) == before
