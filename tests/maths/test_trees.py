@@ -9,7 +9,7 @@ import pytest
 
 from unfog.maths import arrays
 from unfog.maths.arrays import Array, Bools, settled
-from unfog.maths.trees import changed, each, either, if_any, settle
+from unfog.maths.trees import changed, contiguous, each, either, if_any, settle
 
 
 @pytest.fixture
@@ -110,3 +110,20 @@ def test_steps_are_taken_while_any_trial_moves_and_no_more_than_allowed(
     compiled = jax.jit(lambda at, by: settle(lambda at: at.left > 1, halved, at, 6, by))(start, by)
     for one, other in zip(plain, compiled, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_in_c_order_values_and_shapes_are_the_same() -> None:
+    state = Pair(np.arange(6.0).reshape(2, 3).T, (np.asarray(1.5), np.broadcast_to(np.arange(3.0), (2, 3))))
+    found = contiguous((state, None, ()))
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves((state, None, ())), strict=True):
+        assert one.flags.c_contiguous
+        np.testing.assert_array_equal(one, other, strict=True)
+    assert type(found[0]) is Pair
+    assert found[1:] == (None, ())
+
+
+def test_what_is_in_c_order_is_not_copied() -> None:
+    state = Pair(np.ones((2, 2)), (np.asarray(1.0), np.ones(3).reshape(1, 3)))
+    assert contiguous(state) is state
+    other = state._replace(matrix=np.arange(4.0).reshape(2, 2).T)
+    assert contiguous(other).parts is state.parts

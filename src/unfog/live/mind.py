@@ -25,6 +25,7 @@ from unfog.features import Context, FeatureMap
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Belief
 from unfog.maths.random import generator
+from unfog.maths.trees import contiguous
 
 Law: TypeAlias = tuple[Array, Array]
 """Mean and variance."""
@@ -71,7 +72,8 @@ class Mind:
     def __init__(self, agent: Agent, known: Knowledge, seed: int) -> None:
         """Before the first decision."""
         self.agent, self.known, self.seed = agent, known, seed
-        self.setup, memory = rounds.begin(agent, known)
+        self.setup, first = rounds.begin(agent, known)
+        memory: Memory = contiguous(first)
         self.fresh: State = memory.denoiser  # of a unit that nothing was read of yet
         self.channels: dict[str, State] = {}
         self.learner, self.surprises = memory.learner, memory.surprises
@@ -84,22 +86,24 @@ class Mind:
     def grow(self, before: Knowledge, after: Knowledge) -> None:
         """With room for features of arms that came later."""
         if before.prior_mean.shape != after.prior_mean.shape:
-            memory = self.memory("")
             self._theta = None
-            self.setup, memory = grown(self.agent, before, after, self.setup, memory)
-            self.learner = memory.learner
+            self.setup, memory = grown(self.agent, before, after, self.setup, self.memory(""))
+            self.learner = contiguous(memory.learner)
         self.known, self.width = after, self.agent.chooser.normals(after)
 
     def grown(self, seen: Seen) -> Seen:
         """A decision of before arms came; learners that look back have kept a belief with it."""
-        return seen if seen.belief is None else seen._replace(belief=grown_belief(self.known, seen.belief))
+        if seen.belief is None:
+            return seen
+        return seen._replace(belief=contiguous(grown_belief(self.known, seen.belief)))
 
     def memory(self, unit: str) -> Memory:
         """What the round is to know of this unit."""
         return Memory(self.channels.get(unit, self.fresh), self.learner, self.surprises)
 
     def remember(self, unit: str, memory: Memory) -> None:
-        """Likewise, afterwards."""
+        """Likewise, afterwards; in C order, since other layouts add up to other last bits."""
+        memory = contiguous(memory)
         self.channels[unit] = memory.denoiser
         self.learner, self.surprises = memory.learner, memory.surprises
 
@@ -130,7 +134,7 @@ class Mind:
             shape = chain.steps, 1, chain.normals(self.known, self.learnt)
             for drawn in self.steps.standard_normal(shape):
                 memory = rounds.advance_chain(self.agent, self.setup, memory, drawn)
-            self.learner = memory.learner
+            self.learner = contiguous(memory.learner)
         return self.draws.standard_normal((1, self.width))
 
     def consider(self, unit: str, offer: Offer, features: FeatureMap) -> Considered:
@@ -164,7 +168,8 @@ class Mind:
         reading = denoised.reading
         memory = rounds.observed(self.agent, self.setup, self.memory(unit), reading)
         self.remember(unit, memory)
-        return Seen(reading.noisy, denoised.context, reading.moment, denoised.belief)
+        seen: Seen = contiguous(Seen(reading.noisy, denoised.context, reading.moment, denoised.belief))
+        return seen
 
     def bias(self, unit: str) -> Law | None:
         """What is believed of a unit's bias: mean and variance, (d,) each; None: there is none."""
@@ -250,4 +255,7 @@ class Mind:
             row = Row(places, decision.term.row[0, places])
             said = Said(row, np.broadcast_to(decision.term.variance, (1,)), decision.term.value)
         belief = None if decision.reward is not None else seen.belief
-        return seen._replace(reward=decision.reward, known=decision.known, said=said, belief=belief)
+        now: Seen = contiguous(
+            seen._replace(reward=decision.reward, known=decision.known, said=said, belief=belief)
+        )
+        return now

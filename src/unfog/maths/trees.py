@@ -1,6 +1,7 @@
 """States: nested tuples of arrays."""
 
 from collections.abc import Callable
+from operator import is_
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +17,18 @@ def each(function: Callable[..., Array], state: Any, *others: Any) -> Any:
         return function(state, *others)
     found = [each(function, *parts) for parts in zip(state, *others, strict=True)]
     return tuple(found) if type(state) is tuple else type(state)(*found)
+
+
+def contiguous(state: Any) -> Any:
+    """The state with all its arrays of NumPy in C order; the same object where they are so already."""
+    if isinstance(state, np.ndarray):
+        return state if state.flags.c_contiguous else np.ascontiguousarray(state)
+    if not isinstance(state, tuple):
+        return state
+    parts = [contiguous(part) for part in state]
+    if all(map(is_, parts, state)):
+        return state
+    return tuple(parts) if type(state) is tuple else type(state)(*parts)
 
 
 def either(where: Bools, new: Tree, old: Tree) -> Tree:
