@@ -1,16 +1,13 @@
-"""Drafts of copies: each of its own, gone at the end, swept when their process is dead."""
+"""Drafts: each a file of its own, gone at the end, swept when nobody writes it any more."""
 
 import errno
 import os
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from unfog import _io
-
-TOKEN = "0123456789abcdef"
 
 
 def test_two_drafts_of_one_target_are_two_files_and_one_gets_the_name(tmp_path: Path) -> None:
@@ -55,17 +52,40 @@ def test_where_there_are_no_links_a_name_is_given_once_as_well(
     assert target.read_text() == "first"
 
 
-def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    gone = [f"a-{dead.pid}-{TOKEN}-backup", f"a-{dead.pid}-{TOKEN}-backup-journal"]
-    gone += [f"a-{os.getpid()}-{TOKEN}-backup"]  # of one that had our number before us
-    kept = [f"a-{os.getppid()}-{TOKEN}-backup", "a.unfog", "my-1-backup", f"b-{dead.pid}-{TOKEN}-backup"]
-    for name in (*gone, *kept):
-        (tmp_path / name).touch()
-        os.utime(tmp_path / name, (0, 0))
-    os.utime(tmp_path / kept[-1])  # it is being written: by one that cannot be seen from here
-    with _io.draft(tmp_path / "a.unfog") as own:
-        os.utime(own, (0, 0))
+def test_drafts_that_nobody_writes_any_more_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    with _io.draft(tmp_path / "a.unfog") as left, _io.draft(tmp_path / "b.unfog") as other:
+        journal = left.with_name(f"{left.name}-journal")
+        journal.touch()
+        kept = [tmp_path / name for name in ("a.unfog", "my.tmp", "my-1-backup", f"{left.name}.mine")]
+        for path in (left, journal, *kept):
+            path.touch()
+            os.utime(path, (0, 0))
         _io.sweep(tmp_path)
-        assert set(os.listdir(tmp_path)) == {*kept, own.name}
+        assert set(tmp_path.iterdir()) == {*kept, other}
+
+
+def test_a_file_has_the_mode_that_is_asked_for(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        _io.write_atomically(tmp_path / "for all", b"x")
+        _io.write_atomically(tmp_path / "mine", iter([b"x", b"y"]), _io.PRIVATE)
+    finally:
+        os.umask(before)
+    assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {
+        "for all": 0o644,
+        "mine": 0o600,
+    }
+    assert (tmp_path / "mine").read_bytes() == b"xy"
+
+
+def test_many_that_write_one_file_at_once_leave_one_of_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+
+    def write(part: int) -> None:
+        for _ in range(20):
+            _io.write_atomically(path, bytes([part]) * 100_000)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert len(set(path.read_bytes())) == 1
+    assert os.listdir(tmp_path) == ["file"]

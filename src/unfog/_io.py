@@ -1,16 +1,13 @@
 """Files read whole or refused in one line, and files that appear whole or not at all.
 
 What a user names may be anything. A pipe or a device may keep whoever opens it waiting, or never end: only
-ordinary files are opened. A file of TOML is written by hand, so that its size and its nesting have a bound,
-and its reading takes no time.
+ordinary files are opened.
 
 A sealed file is JSON whose last entry, `sha256`, is the hash of the rest as we write it. It is whole where
 writing what was read gives the same bytes again: no damage passes, not even one that changes no value.
 
 A draft is a file that is not whole yet; when it is, it gets its name. Each draft is a file of its own,
-however many are written at a time, and for its owner alone: a store holds contexts of people. Its name says
-which process writes it, so that what a process that was killed has left is found and removed by whoever
-writes the next one.
+however many are written at a time. What a process that was killed has left is found by its name and its age.
 """
 
 import errno
@@ -23,7 +20,7 @@ import shutil
 import stat
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -31,33 +28,12 @@ from typing import Any
 from unfog.validation import InputError, nearest, one_line
 
 MOST_BYTES = 1_000_000  # of a file of TOML: tens of thousands of numbers
-DEEPEST = 20  # tables in tables, lists in lists
-# tomllib takes the square of a dotted key's length: one that is too long is found before it is read, outside
-# of comments and strings, which are stepped over whole, closed or not
-_QUOTED = r"""(?:"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
-_PART = rf"(?:(?<![\w-])[\w-]++|{_QUOTED})[ \t]*+"
-_STEP = re.compile(
-    r'"""(?:[^"\\]|\\[\s\S]|"(?!""))*+(?:"{3,5}+)?+'
-    r"|'''(?:[^']|'(?!''))*+(?:'{3,5}+)?+"
-    r"|\#[^\n]*+"
-    rf"|(?P<deep>(?:{_PART}\.[ \t]*+){{{DEEPEST}}})|(?:{_PART}\.[ \t]*+)++"
-    r"""|"(?:[^"\\\n]|\\.)*+"?+|'[^'\n]*+'?+"""
-)
-_OTHERS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
-
 SEAL = "sha256"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # trouble of the disk, not with what was asked for
-PRIVATE = 0o600  # of a draft
-STILL = 60.0  # seconds: a draft that was written to since may be of a process that cannot be seen from here
-NAME = re.compile(r".*-(\d+)-[0-9a-f]{16}-backup(-journal)?")  # of a draft
+PRIVATE = 0o600  # of a file that is its owner's alone: a store holds contexts of people
+ABANDONED = 3600.0  # seconds after which a draft that nobody has written to is taken to be left over
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
-_open: set[str] = set()  # drafts of this process
+DRAFT = re.compile(r".*-[0-9a-f]{16}\.tmp(-journal)?")  # the name of one; SQLite's journal beside it
 
 
 class DamagedError(ValueError):
@@ -127,9 +103,9 @@ def _alike(wanted: Path, names: list[str]) -> str:
 def check(path: str | Path, most: int | None = None) -> None:
     """Complain of what is no ordinary file, without opening it, and of one of more than `most` bytes."""
     found = os.stat(path)
-    kind = stat.S_IFMT(found.st_mode)
-    if kind != stat.S_IFREG:
-        raise DamagedError(f"{str(path)!r} is {_OTHERS.get(kind, 'no file')}")
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "no ordinary file"
+        raise DamagedError(f"{str(path)!r} is {kind}")
     if most is not None and found.st_size > most:
         raise TooLargeError(path, most)
 
@@ -137,11 +113,11 @@ def check(path: str | Path, most: int | None = None) -> None:
 def content_of(path: str | Path, most: int | None = None) -> bytes:
     """The bytes of an ordinary file; of one that has more than `most` by now, no more are read."""
     check(path, most)
-    with open(path, "rb", opener=_unwaiting) as file:
+    with open(path, "rb") as file:
         data = file.read(-1 if most is None else most + 1)
-    if most is not None and len(data or b"") > most:
+    if most is not None and len(data) > most:
         raise TooLargeError(path, most)
-    return data or b""  # nothing from what only looks like a file, and has none yet
+    return data
 
 
 @contextmanager
@@ -171,11 +147,6 @@ def content(field: str, path: str | Path, allowed: str, most: int | None = None)
         return content_of(path, most)
 
 
-def _unwaiting(path: str, flags: int) -> int:
-    """Open it without waiting, should it have become a pipe meanwhile."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
 def text(field: str, path: str | Path, allowed: str, most: int | None = None) -> str:
     """The text of an ordinary file in UTF-8."""
     try:
@@ -188,20 +159,11 @@ def toml(field: str, path: str | Path, allowed: str = "a TOML file") -> dict[str
     """What a file of TOML says."""
     words = text(field, path, allowed, MOST_BYTES)
     try:
-        found = None if any(one.lastgroup for one in _STEP.finditer(words)) else tomllib.loads(words)
+        return tomllib.loads(words)
     except RecursionError:
-        found = None
+        raise InputError(field, f"{str(path)!r} is nested too deeply", allowed) from None
     except ValueError as error:  # also of numbers of thousands of digits
         raise InputError(field, f"{str(path)!r} is not TOML ({error})", allowed) from None
-    if found is None or _deep(found, DEEPEST):
-        raise InputError(field, f"{str(path)!r} is nested too deeply", f"{allowed}, at most {DEEPEST} deep")
-    return found
-
-
-def _deep(value: object, left: int) -> bool:
-    """Whether lists and tables are nested deeper than this."""
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return left == 0 or any(_deep(one, left - 1) for one in inside if isinstance(one, dict | list))
 
 
 @contextmanager
@@ -215,20 +177,54 @@ def writing(path: str | Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """The file appears whole, or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
+def write_atomically(path: Path, content: bytes | Iterable[bytes], mode: int = 0o666) -> None:
+    """The file appears whole, or not at all. The user's mask limits `mode`, as it does for `open`."""
+    with draft(path, mode) as temporary:
         with writing(path), open(temporary, "wb") as file:
-            file.write(content)
+            for part in [content] if isinstance(content, bytes) else content:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:  # where a disk is full, what is of no use takes no room
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
     sync_folder(path.parent)
+
+
+@contextmanager
+def draft(target: Path, mode: int = PRIVATE) -> Iterator[Path]:
+    """An empty file beside the target, to be written and given its name; at the end it is gone."""
+    path = target.with_name(f"{target.name}-{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(target)) from error
+        yield path
+    finally:
+        for left in (path, path.with_name(f"{path.name}-journal")):
+            with suppress(OSError):  # where a disk is full, what is of no use takes no room
+                left.unlink(missing_ok=True)
+
+
+def appear(path: Path, target: Path) -> None:
+    """Give a draft its name, for good; FileExistsError where that is taken by now."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+    try:
+        os.link(path, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))  # so that nobody else has it
+        os.replace(path, target)
+    sync_folder(target.parent)
+
+
+def sweep(folder: Path) -> None:
+    """Remove drafts that processes left which were killed."""
+    for path in folder.iterdir():
+        with suppress(OSError):  # it may be gone by now, or another user's
+            if DRAFT.fullmatch(path.name) and time.time() - path.stat().st_mtime > ABANDONED:
+                path.unlink()
 
 
 def sync_folder(folder: Path) -> None:
@@ -292,55 +288,3 @@ def parsed(content: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise DamagedError("it is no table")
     return found
-
-
-@contextmanager
-def draft(target: Path) -> Iterator[Path]:
-    """An empty file beside the target, for this call alone; at the end it is gone."""
-    path = target.with_name(f"{target.name}-{os.getpid()}-{secrets.token_hex(8)}-backup")
-    _open.add(path.name)
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
-        yield path
-    finally:
-        for left in (path, path.with_name(f"{path.name}-journal")):
-            with suppress(OSError):
-                left.unlink(missing_ok=True)
-        _open.discard(path.name)
-
-
-def appear(path: Path, target: Path) -> None:
-    """Give a draft its name; FileExistsError where that is taken by now."""
-    try:
-        os.link(path, target)
-    except OSError as error:
-        if error.errno not in NO_LINKS:
-            raise
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))  # so that nobody else has it
-        os.replace(path, target)
-
-
-def sweep(folder: Path) -> None:
-    """Remove drafts that nobody writes any more."""
-    for path in folder.iterdir():
-        found = NAME.fullmatch(path.name)
-        if found is None or path.name.removesuffix("-journal") in _open or _runs(int(found[1])):
-            continue
-        with suppress(OSError):  # it may be gone by now, or another user's
-            if time.time() - path.stat().st_mtime > STILL:
-                path.unlink()
-
-
-def _runs(pid: int) -> bool:
-    """Whether another process has this number; one of ours that is not open was another's before us."""
-    if pid == os.getpid():
-        return False
-    if os.name == "nt":
-        return True  # there to ask would be to end it
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True

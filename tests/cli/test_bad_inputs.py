@@ -57,12 +57,15 @@ def test_files_that_are_none(tmp_path: Path, capsys: Capture) -> None:
         assert one.check(capsys) == 2
     Path("spec.toml").unlink()
     os.mkfifo("spec.toml")
-    assert refused(capsys, "run", "spec.toml") == "experiment: 'spec.toml' is a pipe; allowed: a TOML file"
-    assert "is a device" in refused(capsys, "evaluate", "/dev/zero")
-    assert "is a pipe" in refused(capsys, "evaluate", "spec.toml")
+    assert (
+        refused(capsys, "run", "spec.toml")
+        == "experiment: 'spec.toml' is no ordinary file; allowed: a TOML file"
+    )
+    assert "is no ordinary file" in refused(capsys, "evaluate", "/dev/zero")
+    assert "is no ordinary file" in refused(capsys, "evaluate", "spec.toml")
     Path("log.csv").write_bytes(table(random.Random(0), []))
-    assert "is a pipe" in refused(capsys, "evaluate", "log.csv", "--columns", "spec.toml")
-    assert "is a device" in refused(capsys, "evaluate", "log.csv", "--channel", "/dev/zero")
+    assert "is no ordinary file" in refused(capsys, "evaluate", "log.csv", "--columns", "spec.toml")
+    assert "is no ordinary file" in refused(capsys, "evaluate", "log.csv", "--channel", "/dev/zero")
 
 
 @pytest.mark.parametrize(

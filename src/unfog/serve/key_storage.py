@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from unfog._io import PRIVATE, write_atomically
 from unfog.live.sqlite_file import place
 from unfog.serve.auth import SCOPES, Key, KeyRing, KeysError, check_known
 
@@ -108,24 +109,16 @@ class KeyFile:
         try:
             _lock(folder)
             yield
-            os.fsync(folder)
         finally:
             os.close(folder)
 
     def _write(self, keys: Mapping[str, Key]) -> None:
         listed = [key._asdict() for key in keys.values()]
         said = {"version": VERSION, "checksum": _checksum(listed), "keys": listed}
-        draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
         try:
-            with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
-                json.dump(said, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.path)
+            write_atomically(self.path, json.dumps(said, indent=1).encode(), PRIVATE)
         except OSError as error:
             raise KeysError(f"{self.path} cannot be written: {error.strerror or error}") from None
-        finally:
-            draft.unlink(missing_ok=True)
 
 
 class _Newer(Exception):

@@ -5,7 +5,6 @@ With --url a command on a store asks a service instead, and then the STORE may b
 
 import inspect
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -153,16 +152,10 @@ def say_receipt(receipt: "Receipt", **more: str) -> None:
 
 def write(path: Path, texts: Iterable[str], store: "Store | Client") -> None:
     """A file that appears whole or not at all; it must not take the place of the store."""
+    from unfog._io import write_atomically
+
     refuse_store("out", path, store)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="") as file:
-            file.writelines(texts)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_atomically(path, (text.encode() for text in texts))
 
 
 def refuse_store(field: str, path: Path, store: "Store | Client") -> None:

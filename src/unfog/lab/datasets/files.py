@@ -16,19 +16,17 @@ import io
 import lzma
 import os
 import struct
-import tempfile
 import urllib.error
 import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from unfog._io import is_file, is_folder, writing
+from unfog._io import is_file, is_folder, write_atomically
 from unfog.validation import InputError, one_of
 from unfog.version import __version__
 
@@ -364,15 +362,4 @@ def _unpack(archive: bytes, dataset: Dataset, url: str) -> bytes:
 def put(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, also where two processes write the same one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
-    try:
-        with writing(path), open(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.chmod(temporary, 0o644)  # a folder may be shared; temporary files are the owner's alone
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:  # an interrupt as well leaves nothing behind
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
+    write_atomically(path, content)

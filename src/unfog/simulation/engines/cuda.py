@@ -16,6 +16,7 @@ import ctypes
 import hashlib
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
 from importlib.util import find_spec
@@ -26,6 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from unfog._io import write_atomically
 from unfog.agents.agent import Agent
 from unfog.agents.base import Privilege
 from unfog.agents.catalogue import AGENTS
@@ -259,13 +261,9 @@ def _read(path: Path) -> bytes | None:
 
 def _write(path: Path, cubin: bytes) -> None:
     """Keep it, where that can be done."""
-    temporary = path.with_suffix(f".{os.getpid()}")
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(hashlib.sha256(cubin).digest() + cubin)
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
+        write_atomically(path, hashlib.sha256(cubin).digest() + cubin)
 
 
 def _compile(source: str, target: str) -> bytes:
