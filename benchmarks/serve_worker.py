@@ -9,7 +9,7 @@ import json
 import logging
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from types import FrameType
 from typing import Any
@@ -21,10 +21,10 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from unfog.live import Store, snapshot
-from unfog.live.backend import Change, Row, Tail
+from unfog.live.backend import Change, Row
 from unfog.live.log import Log
 from unfog.live.snapshot import content
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 from unfog.live.state import State
 from unfog.serve import server
 from unfog.serve.auth import Open
@@ -34,18 +34,14 @@ from unfog.serve.settings import Settings
 pauses: list[float] = []
 
 
-class Nowhere(File):
+class Nowhere(SqliteBackend):
     """A file that has the terms of problems, and no events."""
 
-    def write(
-        self,
-        tails: Mapping[str, Tail],
-        rows: Sequence[Row],
-        change: Change | None = None,  # noqa: ARG002
-    ) -> Mapping[str, Tail]:
+    def write(self, rows: Sequence[Row], change: Change | None = None) -> None:  # noqa: ARG002
         """Terms alone."""
         terms = [row for row in rows if row.kind == "problem"]
-        return super().write(tails, terms) if terms else tails
+        if terms:
+            super().write(terms)
 
 
 def timed(state: State) -> Any:
@@ -82,9 +78,9 @@ def main(path: str, port: int, what: str) -> None:
     if what == "echo":
         plain(port)
         return
-    place = Nowhere(path, "normal") if what == "none" else File(path, what)
+    backend = Nowhere(path, "normal") if what == "none" else SqliteBackend(path, what)
     snapshot.content = timed
-    service = Service(Single(Store(Log(place), None)), Settings(rate=1e9), Open())
+    service = Service(Single(Store(Log(backend), None)), Settings(rate=1e9), Open())
     server.run(service, socket.create_server(("127.0.0.1", port), backlog=2048), lambda: None)
     print(json.dumps(pauses))
 

@@ -476,7 +476,7 @@ def test_a_store_that_cannot_be_used_is_a_failure(capsys: Capture, walks: str) -
     other.stdout.readline()
     said = refusal(capsys, "reward", *HERE, walks, "1")
     other.communicate()
-    assert said.startswith(f"walks.unfog is held by process {other.pid} (")
+    assert said.startswith(f"walks.unfog is held by process {other.pid} since ")
     Path("text.unfog").write_text("no store at all, but a text that is long enough to be looked at" * 20)
     assert "it is no store of unfog" in refusal(capsys, "show", "text.unfog", code=1)
     assert "it is a folder" in refusal(capsys, "show", ".", code=1)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
-from unfog.live.sqlite_file import INSERT
+from unfog.live.sqlite import INSERT
 
 
 class Disk:

@@ -7,10 +7,10 @@ import psycopg
 
 from unfog.live.backend import Row
 from unfog.live.log import Log
-from unfog.live.postgres.backend import PostgresPlace
+from unfog.live.postgres.backend import PostgresBackend
 from unfog.live.postgres.connection import Connect, Pool, plain
 from unfog.live.postgres.ownership import Owners
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 
 
 class Ground(Protocol):
@@ -30,14 +30,14 @@ class Files:
         self.path = path
 
     def open(self, sync: str = "full") -> Log:
-        return Log(File(self.path, sync))
+        return Log(SqliteBackend(self.path, sync))
 
     def said(self, log: Log, statement: str) -> list[tuple[object, ...]]:
-        assert isinstance(log.place, File)
-        return log.place.alone.execute(statement).fetchall()
+        assert isinstance(log.backend, SqliteBackend)
+        return log.backend.alone.execute(statement).fetchall()
 
 
-class Alone(PostgresPlace):
+class Alone(PostgresBackend):
     """With one connection of its own."""
 
     def __init__(
@@ -60,8 +60,8 @@ class Database:
         return Log(Alone(self.dsn, "walks", owned(self.dsn, "walks"), sync))
 
     def said(self, log: Log, statement: str) -> list[tuple[object, ...]]:
-        assert isinstance(log.place, PostgresPlace)
-        with log.place.using() as connection:
+        assert isinstance(log.backend, PostgresBackend)
+        with log.backend.using() as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 

@@ -1,14 +1,13 @@
-"""Rows to put into a log, stores that were killed, copied or written long ago, and what they hold."""
+"""Rows to put into a log, stores that were killed or copied, and what they hold."""
 
 import shutil
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 from unfog.live.backend import Row
 from unfog.live.log import Log
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 
 WRITER = Path(__file__).with_name("writer.py")
 TEXT = '{"note": "' + "the context of a walk " * 20 + '"}'
@@ -29,22 +28,22 @@ def put(log: Log, count: int = 1, problem: str = "walks") -> list[Row]:
 
 def contents(path: Path) -> list[Row]:
     """What a log has that is opened anew."""
-    with Log(File(path, "normal")) as log:
+    with Log(SqliteBackend(path, "normal")) as log:
         return list(log.read())
 
 
 def settings(log: Log) -> dict[str, object]:
     """What SQLite says of the connection that commits."""
-    assert isinstance(log.place, File)
+    assert isinstance(log.backend, SqliteBackend)
     names = ("synchronous", "journal_mode", "locking_mode", "secure_delete", "application_id", "user_version")
-    return {name: log.place.alone.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
+    return {name: log.backend.alone.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
 
 
 def killed_store(folder: Path, commits: int) -> Path:
     """A store whose holder was killed after so many commits: its last rows are in the write-ahead log."""
     folder.mkdir()
     path = folder / "walks.unfog"
-    with Log(File(path)) as log:
+    with Log(SqliteBackend(path)) as log:
         put(log, 3)
     command = [sys.executable, str(WRITER), str(path), "commits", str(commits)]
     subprocess.run(command, check=False, capture_output=True, timeout=60)
@@ -58,22 +57,3 @@ def copied(path: Path, to: Path) -> Path:
         shutil.rmtree(to)
     shutil.copytree(path.parent, to)
     return to / path.name
-
-
-def version_1(path: Path, rows: list[Row], journal: str = "wal") -> None:
-    """A file as version 1 wrote it."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute(f"PRAGMA journal_mode = {journal}")
-    connection.execute("BEGIN")
-    connection.execute(
-        "CREATE TABLE event (seq INTEGER PRIMARY KEY, problem TEXT NOT NULL, kind TEXT NOT NULL,"
-        " decision TEXT, key TEXT, time REAL NOT NULL, body TEXT NOT NULL)"
-    )
-    connection.execute("CREATE UNIQUE INDEX event_key ON event (problem, key) WHERE key IS NOT NULL")
-    connection.execute("CREATE TABLE snapshot (problem TEXT, seq INTEGER, fingerprint TEXT, blob BLOB)")
-    connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-    connection.execute("INSERT INTO snapshot VALUES ('walks', 1, 'old', x'00')")
-    connection.execute("PRAGMA application_id = 0x756E666F")
-    connection.execute("PRAGMA user_version = 1")
-    connection.execute("COMMIT")
-    connection.close()

@@ -16,7 +16,7 @@ from tests.live.remembering import Clinic, mean, same, weight
 from unfog.live import Problem, StoreError, Unknown, history
 from unfog.live.backend import Row
 from unfog.live.log import Log
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 from unfog.validation import InputError
 
 TERMS: list[dict[str, Any]] = [
@@ -296,7 +296,7 @@ def test_arms_that_come_with_decisions_have_no_place(tmp_path: Path) -> None:
 
 def test_after_a_commit_that_failed_it_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk()
-    monkeypatch.setattr("unfog.live.File", partial(File, connect=disk.connect))
+    monkeypatch.setattr("unfog.live.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
     clinic = Clinic(tmp_path, 11)
     with clinic.store:
         clinic.play(40)

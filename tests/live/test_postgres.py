@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from tests.live.rows import made, put
 from unfog import live
 from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
 from unfog.live.log import Log
-from unfog.live.postgres import backend, connection, ownership
-from unfog.live.postgres.backend import PostgresPlace
+from unfog.live.postgres import connection, ownership
+from unfog.live.postgres.backend import PostgresBackend
 from unfog.live.postgres.ownership import Owner, Owners, Shared
 from unfog.live.store import Store, passing
 from unfog.validation import InputError
@@ -49,7 +50,7 @@ def test_an_old_owner_writes_nothing_and_never_again(postgres: str) -> None:
             lambda: old.read(),
             lambda: old.keep("walks", 3, "f", b""),
             lambda: old.rewrite([rows[0]._replace(body="{}")]),
-            lambda: old.place.open(),
+            lambda: old.backend.open(),
         ):
             with pytest.raises(StoreError, match=r"another process serves 'walks' by now, epoch 1 is over"):
                 use()
@@ -159,11 +160,11 @@ def test_a_commit_of_a_connection_that_broke_does_not_come_later(postgres: str) 
     """The old connection is alive on the server, and its commit still on its way."""
     log = log_at(postgres, "walks", owned(postgres, "walks"))
     put(log, 2)
-    assert isinstance(log.place, PostgresPlace)
-    old, mine = connection.connected(postgres), log.place.mine
-    log.place.close_connection()
+    assert isinstance(log.backend, PostgresBackend)
+    old, before = connection.connected(postgres), copy(log.backend)
+    log.backend.close_connection()
     rows = list(log.read())
-    assert not backend.append(old, mine, made(log))
+    assert not before._append(old, made(log))
     assert list(log.read()) == rows
     put(log)
     old.close()
@@ -225,10 +226,10 @@ def test_an_owner_that_stops_within_a_transaction_holds_nobody_up(postgres: str)
     """The server ends its session, and with it the lock on the owner's row."""
     log = log_at(postgres, "walks", owned(postgres, "walks"))
     put(log, 2)
-    assert isinstance(log.place, PostgresPlace)
+    assert isinstance(log.backend, PostgresBackend)
     stopped = connection.connected(postgres)
     stopped.execute("BEGIN")
-    assert backend.lock(stopped, log.place.mine)
+    assert log.backend._lock(stopped)
     other = Owners(postgres)
     assert other.claim("walks") == 2
     other.close()
@@ -331,7 +332,7 @@ def test_an_owner_that_finds_out_by_itself_drops_the_store(
         else:
             a._tend()
         assert isinstance(walks.store.log.lost, Lost)
-        assert not walks.store.log.place.is_open
+        assert not walks.store.log.backend.is_open
         with pytest.raises(StoreError, match=r"'p' at .* cannot be used: it is closed"):
             walks.decide([0.5, -1.0])
 

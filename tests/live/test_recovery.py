@@ -17,7 +17,7 @@ from tests.live.played import VECTORS, Player, copied, terms
 from unfog import _codec
 from unfog.live import snapshot
 from unfog.live.errors import StoreError
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 
 ROWS = [name for name, row in unfog.AGENTS.items() if row.can.see_bias is None]
 BINARY = ["alg1", "alg1-pg", "alg1-laplace", "unfog", "unfog-delayed", "late", "temporal"]
@@ -259,7 +259,7 @@ def test_a_commit_that_fails_leaves_memory_as_the_log_is(
 ) -> None:
     """Whichever statement it is: the caller is told, and the next answer is that of a store read anew."""
     disk, player = Disk(), Player(8)
-    monkeypatch.setattr("unfog.live.File", partial(File, connect=disk.connect))
+    monkeypatch.setattr("unfog.live.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
     path = tmp_path / "store" / "walks.unfog"
     path.parent.mkdir()
     with player.open(path) as store:
@@ -287,7 +287,7 @@ def test_a_commit_that_fails_leaves_memory_as_the_log_is(
 
 def test_a_call_is_answered_after_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk, player = Disk(), Player(9)
-    monkeypatch.setattr("unfog.live.File", partial(File, connect=disk.connect))
+    monkeypatch.setattr("unfog.live.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
     reached, go_on, answered = threading.Event(), threading.Event(), list[Any]()
 
     def at_commit(_: sqlite3.Connection) -> None:

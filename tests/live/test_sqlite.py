@@ -17,7 +17,7 @@ from unfog.live import sqlite_file
 from unfog.live.backend import Row
 from unfog.live.errors import Stale, StoreError
 from unfog.live.log import Log
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 from unfog.validation import InputError
 
 
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_reading_by_problem_in_chunks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK", 7)
-    with Log(File(path)) as log:
+    with Log(SqliteBackend(path)) as log:
         rows = [row for i in range(30) for row in put(log, 1 + i % 3, f"p{i % 4}")]
         assert list(log.read()) == rows
         for name in log.names():
@@ -43,9 +43,9 @@ def test_reading_by_problem_in_chunks(path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_problems_of_a_file_in_the_order_of_their_first_rows(path: Path) -> None:
     for session in range(4):
-        with Log(File(path)) as log:
+        with Log(SqliteBackend(path)) as log:
             put(log, 3, f"p{session % 2}")
-    with Log(File(path)) as log:
+    with Log(SqliteBackend(path)) as log:
         assert log.names() == ["p0", "p1"]
         log.add(made(log, 1, "another"))
         assert log.names() == ["p0", "p1", "another"]
@@ -67,19 +67,19 @@ def test_settings_of_the_connection(path: Path) -> None:
         "user_version": 2,
     }
     for sync, code in (("full", 2), ("normal", 1)):
-        with Log(File(path, sync)) as log:
+        with Log(SqliteBackend(path, sync)) as log:
             assert settings(log) == {"synchronous": code, **wanted}
     with pytest.raises(InputError, match=r"^sync: 'off'; allowed: full, normal$"):
-        Log(File(path, "off"))
+        Log(SqliteBackend(path, "off"))
 
 
 def test_one_transaction_serves_all_who_wait(path: Path) -> None:
     """While one thread is in its commit the rows of others queue up, and the next commit takes them all."""
-    with Log(File(path)) as log:
+    with Log(SqliteBackend(path)) as log:
         tickets = [log.add(made(log)) for _ in range(50)]
         commits: list[str] = []
-        assert isinstance(log.place, File)
-        log.place.alone.set_trace_callback(commits.append)
+        assert isinstance(log.backend, SqliteBackend)
+        log.backend.alone.set_trace_callback(commits.append)
         for ticket in tickets:
             log.commit(ticket, log.epoch)
         assert commits.count("COMMIT") == 1
@@ -87,7 +87,7 @@ def test_one_transaction_serves_all_who_wait(path: Path) -> None:
 
 def test_erased_text_is_nowhere_in_the_file(path: Path) -> None:
     secret = "steps of Ann"
-    log = Log(File(path))
+    log = Log(SqliteBackend(path))
     put(log, 40)
     rows = made(log, 5, text=f'{{"secret": "{secret}"}}')
     log.commit(log.add([row._replace(key=f"{secret} {row.seq}") for row in rows]), log.epoch)
@@ -112,17 +112,17 @@ def test_erased_text_is_nowhere_in_the_file(path: Path) -> None:
 def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(file: File) -> None:
+    def failing(file: SqliteBackend) -> None:
         connection = file.alone
         connection.execute("PRAGMA secure_delete = OFF")  # so that what is dropped stays in the file
         connection.execute("CREATE TABLE old AS SELECT 'secret' || body FROM event")
         connection.execute("DROP TABLE old")
         raise sqlite3.OperationalError("no space to rebuild it")
 
-    with Log(File(path)) as log:
+    with Log(SqliteBackend(path)) as log:
         rows = put(log, 50)
         with monkeypatch.context() as patch:
-            patch.setattr(File, "rebuild", failing)
+            patch.setattr(SqliteBackend, "rebuild", failing)
             with pytest.raises(
                 StoreError, match=r"rewritten, but their old text may still be in the file: .*no space"
             ):
@@ -130,19 +130,19 @@ def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
         assert next(log.read()).body == "{}"
     assert b"secret" in path.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(File, "rebuild", failing)
+        patch.setattr(SqliteBackend, "rebuild", failing)
         with pytest.warns(UserWarning, match=r"erased text may still be in the file: .*no space"):
-            Log(File(path)).close()
+            Log(SqliteBackend(path)).close()
     assert [row.seq for row in contents(path)] == list(range(1, 51))
     assert b"secret" not in path.read_bytes()
 
 
 FORK = """
 import os, sys
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 from unfog.live.backend import Row
 from unfog.live.log import Log
-log = Log(File(sys.argv[1]))
+log = Log(SqliteBackend(sys.argv[1]))
 def put():
     log.commit(log.add([Row(log.last + 1, "p", "x", None, None, 1.0, "{}")]), log.epoch)
 put()
@@ -172,7 +172,7 @@ def test_a_copy_of_a_store_that_is_written_meanwhile(path: Path, monkeypatch: py
     monkeypatch.setattr(sqlite_file, "PAGES", 3)
     monkeypatch.setattr(sqlite_file, "REST", 0.002)
     copy, during = path.with_name("copy.unfog"), []
-    with Log(File(path)) as log:
+    with Log(SqliteBackend(path)) as log:
         put(log, 200)
         log.add(made(log))
 
@@ -191,25 +191,25 @@ def test_a_copy_of_a_store_that_is_written_meanwhile(path: Path, monkeypatch: py
         with pytest.raises(InputError, match=r"^path: .*; allowed: a file that does not exist yet$"):
             log.backup(copy)
     assert sorted(os.listdir(path.parent)) == [copy.name, path.name]
-    with Log(File(copy)) as log:
+    with Log(SqliteBackend(copy)) as log:
         put(log)
 
 
 def test_a_copy_that_cannot_be_made_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file, "PAGES", 1)
     copy = path.with_name("copy.unfog")
-    with Log(File(path)) as log:
+    with Log(SqliteBackend(path)) as log:
         rows = put(log, 50)
 
         @contextlib.contextmanager
         def failed() -> Iterator[None]:
-            log.place.close_connection()
+            log.backend.close_connection()
             yield
 
         with pytest.raises(StoreError, match=r"^there is no copy at .*: the store failed meanwhile"):
-            log.place.backup(copy, failed)
+            log.backend.backup(copy, failed)
         with monkeypatch.context() as patch:
-            patch.setattr(sqlite_file, "synced", full)
+            patch.setattr(os, "fsync", full)
             with pytest.raises(StoreError, match=r"^there is no copy at .*: the disk is full$"):
                 log.backup(copy)
         with pytest.raises(InputError, match=r"^path: .*; allowed: a file in a folder that is there$"):
@@ -218,5 +218,5 @@ def test_a_copy_that_cannot_be_made_leaves_nothing(path: Path, monkeypatch: pyte
         assert list(log.read()) == rows
 
 
-def full(path: Path) -> None:
+def full(descriptor: int) -> None:
     raise OSError(28, "No space left on device")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -13,11 +12,14 @@ import pytest
 from tests.live.rows import WRITER, contents, put
 from unfog.live.errors import Held
 from unfog.live.log import Log
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 
-OPEN = (
-    "import sys; from unfog.live.sqlite import File; from unfog.live.log import Log; Log(File(sys.argv[1]))"
-)
+OPEN = """
+import sys
+from unfog.live.sqlite import SqliteBackend
+from unfog.live.log import Log
+Log(SqliteBackend(sys.argv[1]))
+"""
 
 
 def holding(path: Path, port: int = 0) -> subprocess.Popen[str]:
@@ -32,12 +34,12 @@ def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
     path = tmp_path / "walks.unfog"
     with holding(path, 8123) as process:
         since = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
-        who = rf"process {process.pid} \({re.escape(Path(sys.executable).name)} writer.py\) on \S+ {since}"
+        who = rf"process {process.pid} {since}"
         where = "it can be reached at http://127.0.0.1:8123: ask it there with --url http://127.0.0.1:8123"
         with pytest.raises(Held, match=rf"^walks.unfog is held by {who}; {where}$"):
-            Log(File(path))
+            Log(SqliteBackend(path))
         with pytest.raises(Held, match=str(process.pid)):  # to be refused takes nothing from the holder
-            Log(File(path))
+            Log(SqliteBackend(path))
     put_and_close(path)
 
 
@@ -51,7 +53,7 @@ def test_a_killed_holder_is_no_holder(tmp_path: Path) -> None:
 
 
 def put_and_close(path: Path) -> None:
-    with Log(File(path)) as log:
+    with Log(SqliteBackend(path)) as log:
         rows = put(log, 2)
     assert contents(path) == rows
 
@@ -60,21 +62,21 @@ def test_the_same_process_is_refused_and_keeps_its_lock(tmp_path: Path) -> None:
     """Opening the file once more in the same process must not drop the lock that keeps others out."""
     path = tmp_path / "walks.unfog"
     (tmp_path / "link").symlink_to(path)
-    with Log(File(path)) as log:
+    with Log(SqliteBackend(path)) as log:
         put(log)
         for name in ("walks.unfog", "link", "../" + tmp_path.name + "/walks.unfog"):
             with pytest.raises(Held, match=r"^walks.unfog is held by this process already; close it first$"):
-                Log(File(tmp_path / name))
+                Log(SqliteBackend(tmp_path / name))
         done = subprocess.run([sys.executable, "-c", OPEN, str(path)], capture_output=True, text=True)
-        assert f"Held: walks.unfog is held by process {os.getpid()} (" in done.stderr
+        assert f"Held: walks.unfog is held by process {os.getpid()} since" in done.stderr
         put(log)
     assert len(contents(path)) == 2
 
 
 def test_a_log_that_nobody_closed_holds_nothing_once_it_is_gone(tmp_path: Path) -> None:
-    log = Log(File(tmp_path / "walks.unfog"))
-    assert isinstance(log.place, File)
-    log.place.alone.close()
+    log = Log(SqliteBackend(tmp_path / "walks.unfog"))
+    assert isinstance(log.backend, SqliteBackend)
+    log.backend.alone.close()
     del log
     put_and_close(tmp_path / "walks.unfog")
 
@@ -85,7 +87,7 @@ def test_a_file_beside_it_that_says_nothing_does_no_harm(tmp_path: Path, said: s
     with holding(path):
         (tmp_path / "walks.unfog-holder").write_text(said)
         with pytest.raises(Held, match=r"^walks.unfog is held by another process; close it there first$"):
-            Log(File(path))
+            Log(SqliteBackend(path))
 
 
 def test_a_dead_process_is_not_named(tmp_path: Path) -> None:
@@ -98,14 +100,14 @@ def test_a_dead_process_is_not_named(tmp_path: Path) -> None:
         ended.wait()
         beside.write_text(json.dumps(said | {"pid": ended.pid}))
         with pytest.raises(Held, match=r"^walks.unfog is held by another process"):
-            Log(File(path))
+            Log(SqliteBackend(path))
 
 
 MINE = """
 import sys
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 from unfog.live.log import Log
-log = Log(File(sys.argv[1]))
+log = Log(SqliteBackend(sys.argv[1]))
 print("mine", flush=True)
 sys.stdin.read()
 """

@@ -19,7 +19,7 @@ from tests.live.played import NAMES, VECTORS, Player, terms
 from unfog.live import decision_table, transfer
 from unfog.live.errors import Conflict, StoreError, Unknown
 from unfog.live.problem import Problem
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 from unfog.live.store import Store
 from unfog.validation import InputError
 
@@ -89,7 +89,7 @@ def test_times_of_the_past_come_into_a_store_that_goes_on(tmp_path: Path) -> Non
 def test_an_import_that_was_cut_short_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines, found = exported(tmp_path, "late")
     disk = Disk()
-    monkeypatch.setattr("unfog.live.File", partial(File, connect=disk.connect))
+    monkeypatch.setattr("unfog.live.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
     monkeypatch.setattr(transfer, "CHUNK", 20)
     with other(tmp_path) as store:
         disk.fail([10])

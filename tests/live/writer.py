@@ -21,7 +21,7 @@ from pathlib import Path
 from unfog.live.backend import Row
 from unfog.live.errors import StoreError
 from unfog.live.log import Log
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 
 TEXT = '{"note": "' + "the context of a walk " * 20 + '"}'
 
@@ -69,7 +69,7 @@ def found(log: Log, number: int) -> None:
 
 def faults(log: Log, number: int) -> None:
     """Print for each call that failed whether anything was refused."""
-    arm, path = ctypes.CDLL(None).unfog_arm, Path(log.place.label)
+    arm, path = ctypes.CDLL(None).unfog_arm, Path(log.backend.label)
     log.close()
     for code in (errno.EIO, errno.ENOSPC):
         for call in range(1, number):
@@ -77,7 +77,7 @@ def faults(log: Log, number: int) -> None:
             said, expected = used(path, call)
             if arm(0, 0):
                 break
-            with Log(File(path)) as again:
+            with Log(SqliteBackend(path)) as again:
                 keys = {row.key for row in again.read()}
             assert expected["done"] <= keys, (call, said, expected)
             assert not expected["refused"] & keys, (call, said, expected)
@@ -90,7 +90,7 @@ def used(path: Path, call: int) -> tuple[str, dict[str, set[str]]]:
     said = ""
     expected: dict[str, set[str]] = {"done": set(), "refused": set(), "unknown": set()}
     try:
-        with Log(File(path)) as log:
+        with Log(SqliteBackend(path)) as log:
             for key in (f"{call}-{i}" for i in range(3)):
                 try:
                     put(log, threading.Lock(), key)
@@ -132,4 +132,4 @@ if __name__ == "__main__":
     what = {"threads": threads, "commits": commits, "hold": hold, "starve": starve, "faults": faults}
     what |= {"full": acknowledged, "normal": acknowledged, "found": found}
     sync = "normal" if sys.argv[2] == "normal" else "full"
-    what[sys.argv[2]](Log(File(sys.argv[1], sync)), int(sys.argv[3]))
+    what[sys.argv[2]](Log(SqliteBackend(sys.argv[1], sync)), int(sys.argv[3]))

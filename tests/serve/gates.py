@@ -9,7 +9,7 @@ from tests.live.faults import Disk
 from tests.serve.running import Running
 from unfog.live import Store
 from unfog.live.log import Log
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 
 
 class Gate:
@@ -29,7 +29,7 @@ class Gate:
 def opened(path: Path) -> tuple[Store, Disk]:
     """A store on a disk that may fail."""
     disk = Disk()
-    return Store(Log(File(path, "normal", connect=disk.connect)), None), disk
+    return Store(Log(SqliteBackend(path, "normal", connect=disk.connect)), None), disk
 
 
 class Asked(threading.Thread):

@@ -111,7 +111,7 @@ def test_what_was_not_kept_is_not_counted(tmp_path: Path, monkeypatch: pytest.Mo
     with unfog.live.open(tmp_path / "a.unfog") as store:
         walks = store.problem("walks", **TERMS)
         walks.decide([1.0, 2.0])
-        monkeypatch.setattr(store.log.place, "write", full)
+        monkeypatch.setattr(store.log.backend, "write", full)
         with pytest.raises(StoreError):
             walks.decide([1.0, 2.0])
         monkeypatch.undo()

@@ -77,10 +77,10 @@ def test_it_serves_tells_others_where_and_ends_in_good_order(tmp_path: Path) -> 
         for words in (("decide", str(path), "walks", "--context", '{"steps": 1}'), ("show", str(path))):
             refused = command("live", *words)
             assert (refused.returncode, refused.stdout) == (2, "")
-            assert f"held by process {process.pid} (" in refused.stderr
+            assert f"held by process {process.pid} since " in refused.stderr
             assert f"it can be reached at {url}" in refused.stderr
         refused = command("serve", "--store", str(path), "--port", "0")
-        assert (refused.returncode, f"held by process {process.pid} (" in refused.stderr) == (2, True)
+        assert (refused.returncode, f"held by process {process.pid} since " in refused.stderr) == (2, True)
         assert ended(process, signal.SIGTERM) == (0, "", "")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["walks.unfog"]
     with unfog.live.open(path) as store:

@@ -153,7 +153,7 @@ def test_what_a_store_says_of_a_key_or_a_decision_does_not_name_it(tmp_path: Pat
     with unfog.live.open(tmp_path / "walks.unfog") as store:
         walks = store.problem("walks", **TERMS)
         made = walks.decide([1.0, 2.0], key=MARK)
-        store.log.place.alone.execute("UPDATE event SET checksum = 0")  # type: ignore[attr-defined]
+        store.log.backend.alone.execute("UPDATE event SET checksum = 0")  # type: ignore[attr-defined]
         for look in (lambda: store.log.find("walks", MARK), lambda: store.log.of("walks", made.id)):
             with pytest.raises(StoreError, match=r"could not be read: .*row \d is damaged") as refused:
                 look()

@@ -18,7 +18,7 @@ from unfog.live.errors import Conflict, Elsewhere, Gone, Held, StoreError, Unkno
 from unfog.live.log import Log
 from unfog.live.problem import Problem
 from unfog.live.requests import Decision, Receipt
-from unfog.live.sqlite import File
+from unfog.live.sqlite import SqliteBackend
 from unfog.live.store import Store
 
 __all__ = [
@@ -52,4 +52,4 @@ def open(path: str | Path, *, sync: str = "full", clock: Callable[[], float] | N
     'learnt'
     >>> store.close()
     """
-    return Store(Log(File(path, sync)), clock)
+    return Store(Log(SqliteBackend(path, sync)), clock)

@@ -1,11 +1,13 @@
-"""Where the rows of a log are kept: what a log asks of a file, or of a database, and what a row is.
+"""Where the rows of a log are kept: what a log asks of its backend, a file or a database, and what a row is.
 
-A place has one connection. Whoever uses it does so alone: the log holds its own lock meanwhile. A method that
-fails raises one of `failures`, or a StoreError; what is then known of the rows is what `open` says next.
+Whoever uses a backend does so alone: the log holds its own lock meanwhile. A method that fails raises one of
+`failures`, or a StoreError; what is then known of the rows is what `open` says next.
+
+`tests/live/test_backend.py` holds what every backend must do.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
@@ -26,7 +28,7 @@ class Row(NamedTuple):
 class Tail(NamedTuple):
     """A problem as the tables know it."""
 
-    number: int  # 1, 2, ... in the order of their first rows
+    number: int  # of the problem in the tables
     last: int  # its last row
     time: float = 0.0  # of that
 
@@ -43,40 +45,28 @@ def snapshot_checksum(problem: str, seq: int, fingerprint: str, blob: bytes) -> 
     return zlib.crc32(blob, zlib.crc32(f"{problem} {seq} {fingerprint}".encode()))
 
 
-def numbered(rows: Iterable[Row], tails: dict[str, Tail]) -> Iterator[tuple[object, ...]]:
-    """Rows as they are stored, each with the number of the one before it in its problem; `tails` grow.
-
-    That number shows a row that an index has lost: the next one does not fit.
-    """
-    for row in rows:
-        number, before, _ = tails.get(row.problem, Tail(len(tails) + 1, 0))
-        tails[row.problem] = Tail(number, row.seq, row.time)
-        kept = row.seq, number, row.kind, row.decision, row.key, float(row.time), row.body
-        yield *kept, before, checksum(row, before)
-
-
 class Contents(NamedTuple):
-    """What is known of a place when it is opened."""
+    """What is known of a backend when it is opened, besides its problems."""
 
-    tails: dict[str, Tail]  # its problems, in the order of their first rows
     last: int  # its last row
     time: float  # the latest of all rows
-    rewriting: bool  # a rewriting was cut short before the place was rebuilt
+    rewriting: bool  # rows were rewritten, and their old text may still be there
 
 
 Change: TypeAlias = Callable[[], None]
-"""What is said to the connection inside the transaction of a `write`: one of keep, discard and rewrite."""
+"""What else is done in the transaction of a `write`: one of keep, discard and rewrite."""
 Pause: TypeAlias = Callable[[], AbstractContextManager[None]]
 """Others may use the connection inside of it."""
 
 
-class Place(Protocol):
-    """One place, used by this process."""
+class Backend(Protocol):
+    """The rows and snapshots of problems, used by this process alone."""
 
     name: str  # in a word, for messages
     label: str  # where it is, for messages
     pid: int  # the process that opened it
     failures: tuple[type[BaseException], ...]
+    tails: Mapping[str, Tail]  # the problems that have rows, in the order of their first rows
 
     @property
     def path(self) -> Path | None:
@@ -88,7 +78,7 @@ class Place(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection."""
+        """Whether it can be used without opening it again."""
 
     def reason(self, error: BaseException) -> str:
         """Why it failed, in plain words."""
@@ -96,21 +86,18 @@ class Place(Protocol):
     def open(self) -> Contents:
         """Connect, and say what is there. A Lost says that this will never work again."""
 
-    def write(
-        self, tails: Mapping[str, Tail], rows: Sequence[Row], change: Change | None = None
-    ) -> Mapping[str, Tail]:
-        """Rows and a change in one transaction, durable when this returns; the problems as they are then."""
+    def write(self, rows: Sequence[Row], change: Change | None = None) -> None:
+        """Rows and a change in one transaction, durable when this returns."""
 
-    def chunk(self, tails: Mapping[str, Tail], after: int, upto: int, size: int) -> list[Row]:
-        """The next rows of all problems, none of them missing or damaged."""
+    def read(self, problem: str | None, after: int, upto: int, size: int) -> list[Row]:
+        """The next rows of a problem, or of all, none of them missing or damaged: at most `size` of those
+        after `after` and up to `upto`, which is at most the last row there is.
+        """
 
-    def chunk_of(self, problem: str, tail: Tail, after: int, upto: int, size: int) -> list[Row]:
-        """The next rows of one problem."""
-
-    def keyed(self, problem: str, tail: Tail, key: str) -> Row | None:
+    def keyed(self, problem: str, key: str) -> Row | None:
         """The row with this key."""
 
-    def decided(self, problem: str, tail: Tail, decision: str) -> list[Row]:
+    def decided(self, problem: str, decision: str) -> list[Row]:
         """The rows of one decision."""
 
     def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
@@ -122,10 +109,10 @@ class Place(Protocol):
     def discard(self, problem: str) -> None:
         """No snapshots of this problem."""
 
-    def befores(self, tails: Mapping[str, Tail], rows: Sequence[Row]) -> list[int]:
-        """The rows before these in their problems; refused where they differ in more than keys and bodies."""
+    def check(self, rows: Sequence[Row]) -> None:
+        """Refuse rows that differ from those that are there in more than keys and bodies."""
 
-    def rewrite(self, rows: Sequence[Row], befores: Sequence[int]) -> None:
+    def rewrite(self, rows: Sequence[Row]) -> None:
         """Put these keys and bodies in the place of those that are there."""
 
     def rebuild(self) -> None:
@@ -138,7 +125,7 @@ class Place(Protocol):
         """Tell those who are refused where it can be reached."""
 
     def close_connection(self) -> None:
-        """Let the connection go; the place can be opened again."""
+        """Let the connection go; the backend can be opened again."""
 
     def close(self) -> None:
         """Give it back."""

@@ -27,32 +27,31 @@ from types import TracebackType
 from typing import Self
 from weakref import WeakSet
 
-from unfog.live.backend import Change, Place, Row, Tail
+from unfog.live.backend import Backend, Change, Row
 from unfog.live.errors import Conflict, Lost, Stale, StoreError
 from unfog.validation import InputError
 
 SIZE = 4096  # keys that are remembered
 ENDED = 1000  # epochs whose end is remembered
 CHUNK = 10_000  # rows read at a time, while others wait
-NOBODY = Tail(0, 0)  # a problem that has no rows
 _opened: "WeakSet[Log]" = WeakSet()
 
 
 class Log:
-    """The rows of one place, held by this process alone. All methods may be called from any thread."""
+    """The rows of one backend, held by this process alone. All methods may be called from any thread."""
 
-    def __init__(self, place: Place) -> None:
-        """Open the place, or create what is not there yet."""
-        self.place = place
+    def __init__(self, backend: Backend) -> None:
+        """Open the backend, or create what is not there yet."""
+        self.backend = backend
         self.lost: Lost | None = None  # who has it now
-        self._queue = Queue(place.name, place.only)
+        self._queue = Queue(backend.name, backend.only)
         self._commits = threading.Lock()  # whoever uses the connection has it
         self._closed = False
-        self._failures: tuple[type[BaseException], ...] = (*place.failures, OSError, StoreError)
+        self._failures: tuple[type[BaseException], ...] = (*backend.failures, OSError, StoreError)
         try:
             rewriting = self._open()
         except BaseException:
-            place.close()
+            backend.close()
             raise
         _opened.add(self)
         if rewriting:
@@ -61,7 +60,7 @@ class Log:
     @property
     def path(self) -> Path | None:
         """The file, where it is one."""
-        return self.place.path
+        return self.backend.path
 
     @property
     def last(self) -> int:
@@ -98,7 +97,7 @@ class Log:
 
     def announce(self, url: str | None) -> None:
         """Tell those who are refused where this store can be reached."""
-        self.place.announce(url)
+        self.backend.announce(url)
 
     @property
     def closed(self) -> bool:
@@ -107,12 +106,13 @@ class Log:
 
     @property
     def busy(self) -> bool:
-        """Whether somebody uses the place, so that whoever wants to has to wait."""
+        """Whether somebody uses the backend, so that whoever wants to has to wait."""
         return self._commits.locked()
 
     def names(self) -> list[str]:
         """The problems, in the order of their first rows, queued ones included."""
-        return self._queue.names()
+        queued = self._queue.problems()  # first: what is committed in between is in both
+        return list(dict.fromkeys([*self.backend.tails, *queued]))
 
     def add(self, rows: Sequence[Row], epoch: int | None = None) -> int:
         """Queue rows that follow `last`; the last one's number is the ticket for `commit`.
@@ -146,12 +146,8 @@ class Log:
 
     def _stream(self, problem: str | None, after: int, upto: int) -> Iterator[Row]:
         while after < upto:
-            with self._using(f"rows after {after}") as place:
-                tails = self._queue.tails
-                if problem is None or [problem] == list(tails):
-                    rows = place.chunk(tails, after, upto, CHUNK)
-                else:
-                    rows = place.chunk_of(problem, tails.get(problem, NOBODY), after, upto, CHUNK)
+            with self._using(f"rows after {after}") as backend:
+                rows = backend.read(problem, after, upto, CHUNK)
             if not rows:
                 return
             yield from rows
@@ -159,9 +155,8 @@ class Log:
 
     def find(self, problem: str, key: str) -> tuple[Row | None, int]:
         """The committed row with this key, and up to which row this was looked for."""
-        with self._using("the row of a key") as place:
-            tail = self._queue.tails.get(problem, NOBODY)
-            return place.keyed(problem, tail, key), self.committed
+        with self._using("the row of a key") as backend:
+            return backend.keyed(problem, key), self.committed
 
     def recent(self, problem: str, key: str, mark: int) -> Row | None:
         """The row with this key after `mark`, queued or committed; Stale where that is forgotten. No disk."""
@@ -169,41 +164,40 @@ class Log:
 
     def of(self, problem: str, decision: str) -> list[Row]:
         """All rows of one decision, queued ones included."""
-        with self._using("the rows of a decision") as place:
-            tail = self._queue.tails.get(problem, NOBODY)
-            rows = place.decided(problem, tail, decision)
+        with self._using("the rows of a decision") as backend:
+            rows = backend.decided(problem, decision)
             queued = [row for row in self._queue.rows() if (row.problem, row.decision) == (problem, decision)]
             return rows + queued
 
     def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
         """The newest that was kept and is whole: its row, its fingerprint and itself."""
-        with self._using(f"the snapshot of {problem!r}") as place:
-            return place.snapshot(problem)
+        with self._using(f"the snapshot of {problem!r}") as backend:
+            return backend.snapshot(problem)
 
     def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
         """Keep a snapshot of what the rows up to `seq` say; the two newest are kept."""
         with self._commits:
-            self._change(lambda: self.place.keep(problem, seq, fingerprint, blob))
+            self._change(lambda: self.backend.keep(problem, seq, fingerprint, blob))
 
     def discard(self, problem: str) -> None:
         """Throw the snapshots of a problem away."""
         with self._commits:
-            self._change(lambda: self.place.discard(problem))
+            self._change(lambda: self.backend.discard(problem))
 
     def rewrite(self, rows: Sequence[Row]) -> None:
         """Replace keys and bodies of rows that are there and append those that follow, in one transaction.
 
-        Then the place is rebuilt, so that the old bytes are nowhere in it. Where that fails the rows are
+        Then the backend is rebuilt, so that the old bytes are nowhere in it. Where that fails the rows are
         rewritten, the error says so, and it is done when the store is opened again.
         """
         with self._commits:
             self._change(None)  # some of the rows may still be queued
             old = [row for row in rows if row.seq <= self.committed]
             with self._saying("rows could not be read"):
-                befores = self._ready().befores(self._queue.tails, old)
+                self._ready().check(old)
             if len(old) < len(rows):
                 self._queue.add([row for row in rows if row.seq > self.committed], self.epoch)
-            self._change(lambda: self.place.rewrite(old, befores))
+            self._change(lambda: self.backend.rewrite(old))
             self._queue.forget()
             with self._saying("the rows are rewritten, but their old text may still be in the file"):
                 self._ready().rebuild()
@@ -224,23 +218,23 @@ class Log:
             self._commits.acquire()
 
     def close(self) -> None:
-        """Commit what is queued and give the place back. To close it again does nothing."""
+        """Commit what is queued and give the backend back. To close it again does nothing."""
         with self._commits:
             if self._closed:
                 return
             ticket, epoch = self.last, self.epoch
             try:
-                if self.place.is_open and ticket > self.committed:
+                if self.backend.is_open and ticket > self.committed:
                     self._flush()
                 self._queue.settle(ticket, epoch)
             finally:
                 self._closed = True
                 self._queue.drop("it is closed; open it again")
-                self.place.close()
+                self.backend.close()
 
     @contextlib.contextmanager
-    def _using(self, what: str) -> Iterator[Place]:
-        """The place, alone; an error says what of it could not be read."""
+    def _using(self, what: str) -> Iterator[Backend]:
+        """The backend, alone; an error says what of it could not be read."""
         with self._commits, self._saying(f"{what} could not be read"):
             yield self._ready()
 
@@ -248,18 +242,18 @@ class Log:
     def _saying(self, what: str) -> Iterator[None]:
         try:
             yield
-        except self.place.failures as error:
-            raise StoreError(f"{self.place.label}: {what}: {self.place.reason(error)}") from error
+        except self.backend.failures as error:
+            raise StoreError(f"{self.backend.label}: {what}: {self.backend.reason(error)}") from error
 
-    def _ready(self) -> Place:
-        """The place, opened again where a failure closed it. The caller holds the lock."""
+    def _ready(self) -> Backend:
+        """The backend, opened again where a failure closed it. The caller holds the lock."""
         if self._closed or self.lost is not None:
-            raise StoreError(f"{self.place.name} cannot be used: {self._queue.unusable}")
-        if not self.place.is_open:
+            raise StoreError(f"{self.backend.name} cannot be used: {self._queue.unusable}")
+        if not self.backend.is_open:
             # Another process may have written meanwhile.
             self._queue.drop(self._queue.unusable or "the connection was lost")
             self._open()
-        return self.place
+        return self.backend
 
     def _change(self, change: Change | None) -> None:
         """The queue and this change in one transaction, or an error."""
@@ -271,14 +265,14 @@ class Log:
             self._queue.settle(ticket, epoch)  # the rows show whether the transaction is there
             if alone:
                 said = f"it is not known whether it was done: {self._queue.why(epoch)}"
-                raise StoreError(f"{self.place.name}: {said}")
+                raise StoreError(f"{self.backend.name}: {said}")
 
     def _flush(self, change: Change | None = None) -> None:
-        """One transaction for all that is queued. Whatever happens, afterwards memory and place agree."""
+        """One transaction for all that is queued. Whatever happens, afterwards memory and backend agree."""
         try:
             rows = self._queue.rows()
-            tails = self.place.write(self._queue.tails, rows, change)
-            self._queue.done(rows, tails)
+            self.backend.write(rows, change)
+            self._queue.done(rows)
         except self._failures as error:
             self._fail(error)
         except BaseException as error:
@@ -286,9 +280,9 @@ class Log:
             raise
 
     def _fail(self, error: BaseException) -> None:
-        """Drop what is queued and see what the place says."""
-        self._queue.drop(self.place.reason(error))
-        self.place.close_connection()
+        """Drop what is queued and see what the backend says."""
+        self._queue.drop(self.backend.reason(error))
+        self.backend.close_connection()
         if isinstance(error, Lost):
             self._lose(error)
             return
@@ -296,13 +290,13 @@ class Log:
             self._open()
 
     def _open(self) -> bool:
-        """Open the place and take from it what is there; whether a rewriting was cut short."""
+        """Open the backend and take from it what is there; whether a rewriting was cut short."""
         try:
-            tails, last, time, rewriting = self.place.open()
+            last, time, rewriting = self.backend.open()
         except Lost as error:
             self._lose(error)
             raise
-        self._queue.load(tails, last, time)
+        self._queue.load({name: tail.time for name, tail in self.backend.tails.items()}, last, time)
         return rewriting
 
     def _lose(self, error: Lost) -> None:
@@ -311,10 +305,10 @@ class Log:
         self._queue.lose(str(error), error.kept)
 
     def _finish_rewriting(self) -> None:
-        """Rebuild the place where that is still to come; if it cannot be, that is said, not hidden."""
+        """Rebuild the backend where that is still to come; if it cannot be, that is said, not hidden."""
         try:
-            with self._using("the file") as place:
-                place.rebuild()
+            with self._using("the file") as backend:
+                backend.rebuild()
         except StoreError as error:
             warnings.warn(f"erased text may still be in the file: {error}", stacklevel=3)
 
@@ -322,13 +316,13 @@ class Log:
         """After a fork, be closed in the child, with locks that no thread holds."""
         self._closed = True
         self._commits = threading.Lock()
-        self._queue = Queue(self.place.name, self.place.only)
-        self._queue.drop(f"it was opened by process {self.place.pid}, which alone may use it")
-        self.place.leave_to_parent()
+        self._queue = Queue(self.backend.name, self.backend.only)
+        self._queue.drop(f"it was opened by process {self.backend.pid}, which alone may use it")
+        self.backend.leave_to_parent()
 
 
 class Queue:
-    """Rows on their way to the place called `name`. No method touches the disk."""
+    """Rows on their way to the backend called `name`. No method touches the disk."""
 
     def __init__(self, name: str, only: str | None = None) -> None:
         """`only`: the problem whose rows alone are taken."""
@@ -336,17 +330,16 @@ class Queue:
         self.last = self.committed = self.epoch = 0
         self.time = 0.0  # the latest of all rows
         self._times: dict[str, float] = {}  # of the last row of each problem
-        self.tails: Mapping[str, Tail] = {}  # of the problems that have committed rows, in order
         self.unusable = ""  # why nothing can be added
         self._rows: list[Row] = []
         self._recent = Recent()
         self._ended: dict[int, tuple[int | None, str]] = {}  # up to which row an epoch was kept, and why
         self._lock = threading.Lock()
 
-    def names(self) -> list[str]:
-        """The problems, in the order of their first rows."""
+    def problems(self) -> list[str]:
+        """The problems of the rows that wait for a commit."""
         with self._lock:
-            return list(dict.fromkeys([*self.tails, *(row.problem for row in self._rows)]))
+            return [row.problem for row in self._rows]
 
     def time_of(self, problem: str) -> float:
         """The time of a problem's last row; 0.0 for none."""
@@ -385,11 +378,10 @@ class Queue:
         with self._lock:
             return list(self._rows)
 
-    def done(self, rows: Sequence[Row], tails: Mapping[str, Tail]) -> None:
+    def done(self, rows: Sequence[Row]) -> None:
         """These, the first that waited, are committed."""
         with self._lock:
             del self._rows[: len(rows)]
-            self.tails = tails
             self.committed = rows[-1].seq if rows else self.committed
 
     def drop(self, why: str) -> None:
@@ -402,11 +394,10 @@ class Queue:
             self.last = self.committed
             self._recent.start(self.committed)
 
-    def load(self, tails: Mapping[str, Tail], last: int, time: float) -> None:
-        """Take what the file says; epochs whose end was not known have it now."""
+    def load(self, times: dict[str, float], last: int, time: float) -> None:
+        """Take what the backend says; epochs whose end was not known have it now."""
         with self._lock:
-            self.tails, self.last, self.committed, self.time = tails, last, last, time
-            self._times = {name: tail.time for name, tail in tails.items()}
+            self.last, self.committed, self.time, self._times = last, last, time, times
             self._recent.start(last)
             self._end(last)
             self.unusable = ""
@@ -424,7 +415,7 @@ class Queue:
             del self._ended[epoch]
 
     def forget(self) -> None:
-        """The file was rewritten: rows in memory may not be as they were."""
+        """Rows were rewritten: those in memory may not be as they were."""
         with self._lock:
             self._recent.start(self.committed)
 

@@ -246,5 +246,5 @@ def _rows(store: "Store", name: str, held: Held) -> Iterator[Row]:
     """The rows of the log up to there; an error once it is closed, so that nobody waits for this."""
     for row in store.log.read(name, upto=held.upto):
         if store.log.closed:
-            raise StoreError(f"{store.log.place.name} was closed while the log of {name!r} was read")
+            raise StoreError(f"{store.log.backend.name} was closed while the log of {name!r} was read")
         yield row

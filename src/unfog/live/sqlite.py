@@ -11,17 +11,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unfog.live import sqlite_file
-from unfog.live.backend import Change, Contents, Pause, Row, Tail, checksum, numbered, snapshot_checksum
+from unfog.live.backend import Change, Contents, Pause, Row, Tail, checksum, snapshot_checksum
 from unfog.live.errors import FAILURES, StoreError, reason
-from unfog.live.sqlite_file import INSERT, NAME, Holder
+from unfog.live.sqlite_file import Holder
 from unfog.validation import InputError, one_of
 
+INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 FIELDS = "kind, decision, key, time, body, before, checksum FROM event"
 REWRITING = "rewriting"
+NOBODY = Tail(0, 0)  # a problem that has no rows
 
 
-class File:
-    """A file that this process holds: see `Place` of live/backend.py."""
+class SqliteBackend:
+    """A file that this process holds: see `Backend` of live/backend.py.
+
+    Each row has the number of the one before it in its problem. That shows a row that an index has lost: the
+    next one does not fit.
+    """
 
     failures: tuple[type[BaseException], ...] = FAILURES
     only = None
@@ -35,6 +41,7 @@ class File:
         self.name, self.label = self.path.name, str(self.path)
         self.holder = Holder(self.path)
         self.pid = self.holder.pid
+        self.tails: Mapping[str, Tail] = {}
         self.connection: sqlite3.Connection | None = None
         self._connect = connect
         self._log_path = self.path.with_name(f"{self.path.name}-wal")
@@ -61,51 +68,63 @@ class File:
         try:
             if self._which is not None and self._which != sqlite_file.identity(self.path):
                 raise StoreError(f"{self.path} was moved or taken away while it was open")
-            connection, self._which = sqlite_file.connection(self.path, self.sync, self._connect)
+            self.connection, self._which = sqlite_file.connection(self.path, self.sync, self._connect)
             try:
                 # What a holder that was killed, or an fsync that failed, left in the write-ahead log may not
                 # be on the disk, though it can be read: a copy made anew is.
-                checkpoint(connection)
-                contents = read_contents(connection)
+                self._checkpoint()
+                contents = self._contents()
             except BaseException:
-                connection.close()
+                self.close_connection()
                 raise
         except (*FAILURES, OSError) as error:
             raise StoreError(f"{self.path} cannot be opened: {reason(error)}") from error
-        self.connection, self._log = connection, sqlite_file.identity(self._log_path)
+        self._log = sqlite_file.identity(self._log_path)
         self.holder.announce()
         return contents
 
-    def write(
-        self, tails: Mapping[str, Tail], rows: Sequence[Row], change: Change | None = None
-    ) -> Mapping[str, Tail]:
-        """Rows and a change in one transaction; the problems as they are then."""
+    def _contents(self) -> Contents:
+        tails = {}
+        for number, name in self.alone.execute("SELECT id, name FROM problem ORDER BY id").fetchall():
+            said = "SELECT max(seq) FROM event INDEXED BY event_problem WHERE problem = ?"
+            (last,) = self.alone.execute(said, (number,)).fetchone()
+            when = self.alone.execute("SELECT time FROM event WHERE seq = ?", (last or 0,)).fetchone()
+            tails[name] = Tail(number, last or 0, *(when or (0.0,)))
+        (seq,) = self.alone.execute("SELECT max(seq) FROM event").fetchone()
+        seq, times = seq or 0, [tail.time for tail in tails.values()]
+        floats = all(isinstance(time, float) for time in times)
+        if not floats or seq != max((tail.last for tail in tails.values()), default=0):
+            raise sqlite3.DatabaseError(f"rows are missing after row {seq}, or their index is damaged")
+        noted = self.alone.execute("SELECT 1 FROM note WHERE name = ?", (REWRITING,)).fetchone()
+        self.tails = tails
+        return Contents(seq, max(times, default=0.0), noted is not None)
+
+    def _checkpoint(self) -> None:
+        """Bring the write-ahead log into the file, and cut it to nothing."""
+        (busy, _, _) = self.alone.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise sqlite3.OperationalError("the write-ahead log could not be brought into the file")
+
+    def write(self, rows: Sequence[Row], change: Change | None = None) -> None:
+        """Rows and a change in one transaction."""
         self._check_place()
-        connection = self.alone
-        grown = dict(tails)
+        connection, tails = self.alone, dict(self.tails)
         connection.execute("BEGIN IMMEDIATE")
         if rows:
-            connection.executemany(INSERT, list(numbered(rows, grown)))
-        for name in list(grown)[len(tails) :]:
-            connection.execute(NAME, (grown[name].number, name))
+            connection.executemany(INSERT, [_stored(row, tails) for row in rows])
+        for name in list(tails)[len(self.tails) :]:
+            connection.execute("INSERT INTO problem VALUES (?, ?)", (tails[name].number, name))
         if change is not None:
             change()
         connection.execute("COMMIT")
-        return grown
+        self.tails = tails
 
-    def chunk(self, tails: Mapping[str, Tail], after: int, upto: int, size: int) -> list[Row]:
-        """The next rows of all problems, held against their checksums and their numbers."""
-        names = {tail.number: name for name, tail in tails.items()}
-        said = f"SELECT seq, problem, {FIELDS} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
-        found = self.alone.execute(said, (after, upto, size)).fetchall()
-        rows = [_row(seq, names.get(number, ""), *rest) for seq, number, *rest in found]
-        if len(rows) != min(size, upto - after) or rows[-1].seq != after + len(rows):
-            raise sqlite3.DatabaseError(f"rows are missing after row {after}")
-        return rows
-
-    def chunk_of(self, problem: str, tail: Tail, after: int, upto: int, size: int) -> list[Row]:
-        """The next rows of one problem, each held against its checksum and the one before it."""
+    def read(self, problem: str | None, after: int, upto: int, size: int) -> list[Row]:
+        """The next rows, each held against its checksum, all of them against their numbers."""
+        if problem is None or [problem] == list(self.tails):
+            return self._read_all(after, upto, size)
         said = f"SELECT seq, ?, {FIELDS} WHERE problem = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+        tail = self.tails.get(problem, NOBODY)
         found = self.alone.execute(said, (problem, tail.number, after, upto, size)).fetchall()
         rows = [_row(*row) for row in found]
         last = after
@@ -117,16 +136,27 @@ class File:
             raise sqlite3.DatabaseError(f"rows are missing after row {last}")
         return rows
 
-    def keyed(self, problem: str, tail: Tail, key: str) -> Row | None:
+    def _read_all(self, after: int, upto: int, size: int) -> list[Row]:
+        names = {tail.number: name for name, tail in self.tails.items()}
+        said = f"SELECT seq, problem, {FIELDS} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
+        found = self.alone.execute(said, (after, upto, size)).fetchall()
+        rows = [_row(seq, names.get(number, ""), *rest) for seq, number, *rest in found]
+        if len(rows) != min(size, upto - after) or rows[-1].seq != after + len(rows):
+            raise sqlite3.DatabaseError(f"rows are missing after row {after}")
+        return rows
+
+    def keyed(self, problem: str, key: str) -> Row | None:
         """The row with this key."""
         said = f"SELECT seq, ?, {FIELDS} WHERE problem = ? AND key = ?"
-        found = self.alone.execute(said, (problem, tail.number, key)).fetchone()
+        number = self.tails.get(problem, NOBODY).number
+        found = self.alone.execute(said, (problem, number, key)).fetchone()
         return None if found is None else _row(*found)
 
-    def decided(self, problem: str, tail: Tail, decision: str) -> list[Row]:
+    def decided(self, problem: str, decision: str) -> list[Row]:
         """The rows of one decision."""
         said = f"SELECT seq, ?, {FIELDS} WHERE problem = ? AND decision = ? ORDER BY seq"
-        return [_row(*row) for row in self.alone.execute(said, (problem, tail.number, decision))]
+        number = self.tails.get(problem, NOBODY).number
+        return [_row(*row) for row in self.alone.execute(said, (problem, number, decision))]
 
     def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
         """The newest that is as it was written; it is a cache, so a damaged one is passed over."""
@@ -149,32 +179,30 @@ class File:
         """No snapshots of this problem."""
         self.alone.execute("DELETE FROM snapshot WHERE problem = ?", (problem,))
 
-    def befores(self, tails: Mapping[str, Tail], rows: Sequence[Row]) -> list[int]:
-        """The rows before these in their problems; refused where they differ in more than keys and bodies."""
-        said = "SELECT before FROM event WHERE seq = ? AND problem = ? AND kind = ?"
-        said += " AND decision IS ? AND time = ?"
-        found = []
+    def check(self, rows: Sequence[Row]) -> None:
+        """Refuse rows that differ from those that are there in more than keys and bodies."""
+        said = "SELECT 1 FROM event WHERE seq = ? AND problem = ? AND kind = ? AND decision IS ? AND time = ?"
         for row in rows:
-            number = tails[row.problem].number if row.problem in tails else None
-            there = self.alone.execute(said, (row.seq, number, row.kind, row.decision, row.time)).fetchone()
-            if there is None:
+            number = self.tails.get(row.problem, NOBODY).number
+            told = (row.seq, number, row.kind, row.decision, row.time)
+            if self.alone.execute(said, told).fetchone() is None:
                 raise InputError(
                     "seq", row.seq, "a row that is there, with its problem, kind, decision and time"
                 )
-            found.append(there[0])
-        return found
 
-    def rewrite(self, rows: Sequence[Row], befores: Sequence[int]) -> None:
+    def rewrite(self, rows: Sequence[Row]) -> None:
         """Put these keys and bodies in place of those that are there; note that `rebuild` is to come."""
-        said = "UPDATE event SET key = ?, body = ?, checksum = ? WHERE seq = ?"
-        pairs = zip(rows, befores, strict=True)
-        self.alone.executemany(said, [(row.key, row.body, checksum(row, at), row.seq) for row, at in pairs])
+        for row in rows:
+            said = "SELECT before FROM event WHERE seq = ?"
+            (before,) = self.alone.execute(said, (row.seq,)).fetchone()
+            said = "UPDATE event SET key = ?, body = ?, checksum = ? WHERE seq = ?"
+            self.alone.execute(said, (row.key, row.body, checksum(row, before), row.seq))
         self.alone.execute("INSERT OR REPLACE INTO note VALUES (?)", (REWRITING,))
 
     def rebuild(self) -> None:
         """Leave nothing in the file but what its tables hold."""
         self.alone.execute("VACUUM")
-        checkpoint(self.alone)
+        self._checkpoint()
         self.alone.execute("DELETE FROM note WHERE name = ?", (REWRITING,))
 
     def backup(self, path: object, pause: Pause) -> None:
@@ -217,28 +245,12 @@ class File:
         self.connection = None
 
 
-def read_contents(connection: sqlite3.Connection) -> Contents:
-    """What the file holds."""
-    tails = {}
-    for number, name in connection.execute("SELECT id, name FROM problem ORDER BY id").fetchall():
-        said = "SELECT max(seq) FROM event INDEXED BY event_problem WHERE problem = ?"
-        (last,) = connection.execute(said, (number,)).fetchone()
-        when = connection.execute("SELECT time FROM event WHERE seq = ?", (last or 0,)).fetchone()
-        tails[name] = Tail(number, last or 0, *(when or (0.0,)))
-    (seq,) = connection.execute("SELECT max(seq) FROM event").fetchone()
-    seq, times = seq or 0, [tail.time for tail in tails.values()]
-    floats = all(isinstance(time, float) for time in times)
-    if not floats or seq != max((tail.last for tail in tails.values()), default=0):
-        raise sqlite3.DatabaseError(f"rows are missing after row {seq}, or their index is damaged")
-    noted = connection.execute("SELECT 1 FROM note WHERE name = ?", (REWRITING,)).fetchone()
-    return Contents(tails, seq, max(times, default=0.0), noted is not None)
-
-
-def checkpoint(connection: sqlite3.Connection) -> None:
-    """Bring the write-ahead log into the file, and cut it to nothing."""
-    (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if busy:
-        raise sqlite3.OperationalError("the write-ahead log could not be brought into the file")
+def _stored(row: Row, tails: dict[str, Tail]) -> tuple[object, ...]:
+    """A row as it is stored, with the number of the one before it in its problem; `tails` grow."""
+    number, before, _ = tails.get(row.problem, Tail(len(tails) + 1, 0))
+    tails[row.problem] = Tail(number, row.seq, row.time)
+    kept = row.seq, number, row.kind, row.decision, row.key, float(row.time), row.body
+    return *kept, before, checksum(row, before)
 
 
 def _row(*fields: Any) -> Row:

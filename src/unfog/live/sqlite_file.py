@@ -1,6 +1,6 @@
-"""A store file: opened by one process alone, its tables and their versions, its lock file, and copies of it.
+"""A store file: opened by one process alone, its tables and their version, its lock file, and copies of it.
 
-Opening a path locks the file, checks its version, upgrades it if needed, and applies the settings. With the
+Opening a path locks the file, checks its version, and applies the settings. With the
 write-ahead log and an exclusive lock no shared memory file is needed, and no second connection can ever write
 or checkpoint.
 
@@ -10,14 +10,6 @@ does no harm; if it could not be written, the message names nobody. Within one p
 is checked first, and nothing here opens the file other than through SQLite: POSIX locks belong to the
 process, so opening and closing a file that this process has locked would drop the lock.
 
-The tables have a version:
-
-    version 1   the name of the problem is in each row; no index on decisions, no checksum
-    version 2   problems have a number; a checksum for each row; an index on decisions; notes of open work
-
-An older file is copied row by row into a new one beside it, which then replaces it by a rename: at any moment
-there is a whole file, the old one or the new one. Snapshots are caches and are not copied.
-
 A store that is open is copied by SQLite's backup, over the one connection that may use the file. It copies
 some pages at a time, and others write in between: SQLite also changes pages in the copy that it has copied
 already. So the copy is the store as it is when the last step is done.
@@ -26,20 +18,17 @@ already. So the copy is the store as it is when the last step is done.
 import contextlib
 import json
 import os
-import socket
 import sqlite3
-import stat
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from unfog import _io
 from unfog._io import PRIVATE
-from unfog.live.backend import Pause, Row, Tail, numbered
+from unfog.live.backend import Pause
 from unfog.live.errors import FAILURES, Conflict, Held, StoreError, is_busy, reason
 from unfog.validation import InputError
 
@@ -60,8 +49,6 @@ TABLES = (
     "CREATE TABLE note (name TEXT PRIMARY KEY)",
 )
 
-NAME = "INSERT INTO problem VALUES (?, ?)"
-INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SYNC = ("full", "normal")
 PATIENCE = 0.1  # seconds: two that open at the same moment would otherwise refuse each other
 
@@ -127,7 +114,7 @@ def connection(path: Path, sync: str, connect: Connect) -> tuple[sqlite3.Connect
         which = found(path)
         opened = connect(path)
         try:
-            if _locked(opened, path, which) and _current(opened, path):
+            if _locked(opened, path, which):
                 _set_up(opened, path, sync)
                 return opened, which
         except FAILURES as error:
@@ -148,20 +135,11 @@ def _locked(opened: sqlite3.Connection, path: Path, which: Identity) -> bool:
     return identity(path) == which
 
 
-def _current(opened: sqlite3.Connection, path: Path) -> bool:
-    """Whether the layout is this version's; an older one is upgraded, and is to be opened again."""
-    version = layout_version(opened, path)
-    if version not in (0, VERSION):
-        upgrade(opened, path, version)
-        return False
-    if version == 0:
-        _write_ahead(opened, path)
-        create(opened)
-    return True
-
-
 def _set_up(opened: sqlite3.Connection, path: Path, sync: str) -> None:
+    empty = is_empty(opened, path)
     _write_ahead(opened, path)
+    if empty:
+        create(opened)
     opened.execute(f"PRAGMA synchronous = {sync}")
     for setting in SETTINGS:
         opened.execute(setting).fetchall()
@@ -195,20 +173,9 @@ class Holder:
 
     def announce(self) -> None:
         """Say who holds the store, and where it can be reached."""
-        said = {
-            "pid": self.pid,
-            "host": socket.gethostname(),
-            "since": self.since,
-            "program": program(),
-            "url": self.url,
-        }
-        draft = beside(self.path).with_name(f"{beside(self.path).name}.{self.pid}")
-        try:
-            draft.write_text(json.dumps(said), "utf-8")
-            draft.replace(beside(self.path))
-        except OSError:  # a full disk must not keep anybody from reading the store
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
+        said = {"pid": self.pid, "since": self.since, "url": self.url}
+        with contextlib.suppress(OSError):  # a full disk must not keep anybody from reading the store
+            beside(self.path).write_text(json.dumps(said), "utf-8")
 
     def release(self) -> None:
         """Give the path back, while the lock is still there: later the file may be the next holder's."""
@@ -228,20 +195,13 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.name}-holder")
 
 
-def program() -> str:
-    """What runs here, without its arguments, which may be nobody's business."""
-    script = Path(sys.argv[0] if sys.argv and sys.argv[0] else "-")
-    name = script.parent.name if script.name == "__main__.py" else script.name
-    return f"{Path(sys.executable).name} {name}"
-
-
 def refusal(path: Path) -> Held:
     """The sentence for a second opener."""
     said = _said(path)
     if said is None:
         return Held(f"{path.name} is held by another process; close it there first")
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(said["since"]))
-    who = f"process {said['pid']} ({said['program']}) on {said['host']} since {since}"
+    who = f"process {said['pid']} since {since}"
     ask = f"it can be reached at {said['url']}: ask it there with --url {said['url']}"
     return Held(f"{path.name} is held by {who}; {ask if said['url'] else 'close it there first'}")
 
@@ -250,11 +210,8 @@ def _said(path: Path) -> dict[str, Any] | None:
     """What the file says, if it can be read and its process is not known to be dead."""
     try:
         said = json.loads(beside(path).read_text("utf-8"))
-        said = {"pid": int(said["pid"]), "since": float(said["since"])} | {
-            name: said[name] for name in ("host", "program", "url")
-        }
-        if said["host"] == socket.gethostname():
-            os.kill(said["pid"], 0)
+        said = {"pid": int(said["pid"]), "since": float(said["since"]), "url": said["url"]}
+        os.kill(said["pid"], 0)
     except PermissionError:  # it runs, as somebody else
         return said
     except (OSError, ValueError, KeyError, TypeError):
@@ -262,91 +219,35 @@ def _said(path: Path) -> dict[str, Any] | None:
     return said
 
 
-def layout_version(connection: sqlite3.Connection, path: Path) -> int:
-    """The version of the layout; 0 for a file in which nothing is yet. Others' files are refused."""
+def is_empty(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether there is nothing in a file yet. What is no store of this version is refused."""
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if not tables and not owner and not found:
-        return 0
+        return True
     if owner != APPLICATION or found < 1:
         raise StoreError(
             f"{path} is a database of another program (application id {owner:#x}); "
             "allowed: a store of unfog, or a file that does not exist yet"
         )
-    if found > VERSION:
+    if found != VERSION:
+        age = "a newer" if found > VERSION else "an older"
         raise StoreError(
-            f"{path} has version {found}, written by a newer unfog; allowed: versions 1 to {VERSION}; "
-            "install a newer unfog to open it"
+            f"{path} has version {found}, written by {age} unfog; allowed: version {VERSION}; "
+            "open it with the unfog that wrote it"
         )
-    return int(found)
+    return False
 
 
 def create(connection: sqlite3.Connection) -> None:
     """All tables in one transaction, so that a file has all of them or none."""
     connection.execute("BEGIN IMMEDIATE")
-    _lay_out(connection)
-    connection.execute("COMMIT")
-
-
-def _lay_out(connection: sqlite3.Connection) -> None:
     for table in TABLES:
         connection.execute(table)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def upgrade(connection: sqlite3.Connection, path: Path, found: int) -> None:
-    """Put a file of this version in the place of an older one, whose lock `connection` holds."""
-    copy = path.with_name(f"{path.name}-upgrade")
-    try:
-        copy.unlink(missing_ok=True)
-        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
-        # Events that are still in the old file's write-ahead log belong into the file: SQLite would apply
-        # a log that lies beside the new file to the new file.
-        connection.execute("PRAGMA journal_mode = DELETE")
-        _copied(READERS[found](connection), copy)
-        os.chmod(copy, stat.S_IMODE(path.stat().st_mode))
-        synced(copy)
-        os.replace(copy, path)
-        synced(path.parent)
-    except (*FAILURES, OSError) as error:
-        copy.unlink(missing_ok=True)
-        said = f"could not be brought from version {found} to version {VERSION}"
-        raise StoreError(f"{path} {said}: {reason(error)}; the file is as it was") from error
-
-
-def _copied(rows: Iterator[Row], copy: Path) -> None:
-    connection = sqlite3.connect(copy, isolation_level=None)
-    try:
-        connection.execute("PRAGMA journal_mode = OFF")  # whoever is interrupted starts again
-        connection.execute("BEGIN EXCLUSIVE")
-        _lay_out(connection)
-        tails: dict[str, Tail] = {}
-        connection.executemany(INSERT, numbered(rows, tails))
-        connection.executemany(NAME, [(tail.number, name) for name, tail in tails.items()])
-        connection.execute("COMMIT")
-    finally:
-        connection.close()
-
-
-def synced(path: Path) -> None:
-    """What was written to a file, or renamed in a folder, is on the disk."""
-    if os.name == "nt" and path.is_dir():
-        return  # Windows cannot open a folder
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _rows_of_1(connection: sqlite3.Connection) -> Iterator[Row]:
-    names = "seq, problem, kind, decision, key, time, body"
-    return map(Row._make, connection.execute(f"SELECT {names} FROM event ORDER BY seq"))
-
-
-READERS: dict[int, Callable[[sqlite3.Connection], Iterator[Row]]] = {1: _rows_of_1}
+    connection.execute("COMMIT")
 
 
 def copied(
@@ -369,7 +270,6 @@ def copied(
         with _io.draft(target) as draft:
             _fill(source, draft, rest)
             _io.appear(draft, target)
-        synced(target.parent)
     except FileExistsError:
         raise _taken(target) from None
     except (*FAILURES, OSError, StoreError) as error:
@@ -382,7 +282,6 @@ def _fill(source: sqlite3.Connection, draft: Path, rest: Callable[[int, int, int
         source.backup(copy, pages=PAGES, progress=rest, sleep=0)
     finally:
         copy.close()
-    synced(draft)
 
 
 def _taken(target: Path) -> Conflict:

@@ -129,7 +129,7 @@ class Gathered:
         self._log.commit(self._ticket, last)
         if first != last:
             said = "a commit failed meanwhile, and it is not known what was kept"
-            raise StoreError(f"{self._log.place.name}: {said}; to ask again with the same key tells")
+            raise StoreError(f"{self._log.backend.name}: {said}; to ask again with the same key tells")
 
 
 class Unset:
@@ -174,7 +174,7 @@ class Store:
     def path(self) -> Path:
         """The file; a store in a database has none."""
         if self.log.path is None:
-            raise StoreError(f"{self.log.place.label} is no file")
+            raise StoreError(f"{self.log.backend.label} is no file")
         return self.log.path
 
     def __enter__(self) -> Self:

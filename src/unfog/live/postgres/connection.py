@@ -3,8 +3,7 @@
 A process that stops in the middle of a transaction keeps its locks until the server ends its session, after
 `IDLE` seconds, which is less than a lease. A server that does not answer is given up after `SILENT` seconds.
 
-A process uses few connections, however many problems it serves (`Pool`), and a separate one for single
-questions (`Session`).
+A process uses few connections, however many problems it serves (`Pool`).
 
 The tables are in a schema of their own and have a version:
 
@@ -229,38 +228,11 @@ class Pool:
             self._idle.append(connection)
 
 
-class Session:
-    """One connection, opened when first used. Threads may share it.
-
-    An error closes the connection, and the next use opens another.
-    """
-
-    def __init__(self, dsn: str, connect: Connect = plain) -> None:
-        """Nothing is opened yet."""
-        self._dsn, self._connect = dsn, connect
-        self._lock = threading.Lock()
-        self._connection: Connection | None = None
-
-    @contextlib.contextmanager
-    def using(self) -> "Iterator[Connection]":
-        """The connection, alone."""
-        with self._lock:
-            try:
-                if self._connection is None or self._connection.closed:
-                    self._connection = connected(self._dsn, "full", self._connect)
-                yield self._connection
-            except (psycopg.Error, OSError) as error:
-                self._drop()
-                said = f"{where(self._dsn)} cannot be asked: {reason(error)}"
-                raise StoreError(said) from error
-
-    def close(self) -> None:
-        """Let the connection go."""
-        with self._lock:
-            self._drop()
-
-    def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(psycopg.Error):
-                connection.close()
+@contextlib.contextmanager
+def asking(pool: Pool) -> "Iterator[Connection]":
+    """A connection for a question; a StoreError says that the database could not be asked."""
+    try:
+        with pool.using() as connection:
+            yield connection
+    except (psycopg.Error, OSError) as error:
+        raise StoreError(f"{where(pool.dsn)} cannot be asked: {reason(error)}") from error

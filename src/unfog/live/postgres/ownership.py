@@ -24,8 +24,8 @@ from typing import NamedTuple, Self
 from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
 from unfog.live.log import Log
 from unfog.live.postgres import connection
-from unfog.live.postgres.backend import PostgresPlace
-from unfog.live.postgres.connection import Pool, Session
+from unfog.live.postgres.backend import PostgresBackend
+from unfog.live.postgres.connection import Pool, asking
 from unfog.live.store import Store, passing
 from unfog.validation import check_name, one_of
 
@@ -90,33 +90,34 @@ class Owners:
         self.url = url
         self._held: dict[str, Held] = {}
         self._guard = threading.Lock()  # of changes to that
-        self._asking = Session(dsn, connect)
-        self._renewing = Session(dsn, connect)  # its own: nobody who waits for a claim may hold it up
+        self._asking = Pool(dsn, size=1, connect=connect)
+        # Its own, so that nobody who waits for a claim holds it up.
+        self._renewing = Pool(dsn, size=1, connect=connect)
 
     def names(self) -> list[str]:
         """All problems, whoever serves them, in the order in which they were made."""
-        with self._asking.using() as connection:
+        with asking(self._asking) as connection:
             return [name for (name,) in connection.execute(NAMES)]
 
     def is_made(self, problem: str) -> bool:
         """Whether there is such a problem."""
-        with self._asking.using() as connection:
+        with asking(self._asking) as connection:
             return connection.execute(IS_MADE, (problem,)).fetchone() is not None
 
     def abandoned(self) -> list[str]:
         """Problems that nobody serves."""
-        with self._asking.using() as connection:
+        with asking(self._asking) as connection:
             return [name for (name,) in connection.execute(ABANDONED, (FAR,))]
 
     def lookup(self, problem: str) -> Owner | None:
         """Who serves a problem; None: nobody ever did."""
-        with self._asking.using() as connection:
+        with asking(self._asking) as connection:
             found = connection.execute(LOOKUP, (problem,)).fetchone()
         return None if found is None else Owner(*found)
 
     def claim(self, problem: str) -> int | None:
         """Serve a problem from now on, in this epoch; None where somebody else does."""
-        with self._asking.using() as connection:
+        with asking(self._asking) as connection:
             if connection.execute("SELECT 1 FROM problem WHERE name = %s", (problem,)).fetchone() is None:
                 said = "INSERT INTO problem (name) VALUES (%s) ON CONFLICT DO NOTHING"
                 connection.execute(said, (problem,))
@@ -145,7 +146,7 @@ class Owners:
         """
         with self._guard:
             held = dict(self._held)
-        with self._renewing.using() as connection:
+        with asking(self._renewing) as connection:
             started = passing()
             told = (LEASE, list(held), [one.epoch for one in held.values()])
             kept = {name for (name,) in connection.execute(RENEW, told)}
@@ -163,7 +164,7 @@ class Owners:
         with self._guard:
             held = self._held.pop(problem, None)
         if held is not None:
-            with contextlib.suppress(StoreError), self._asking.using() as connection:
+            with contextlib.suppress(StoreError), asking(self._asking) as connection:
                 connection.execute(RELEASE, (problem, held.epoch))
 
     def close(self) -> None:
@@ -315,7 +316,7 @@ class Shared:
             if epoch is None:
                 raise self._refusal(name)
             try:
-                store = Store(Log(PostgresPlace(self._pool, name, epoch)), self._clock)
+                store = Store(Log(PostgresBackend(self._pool, name, epoch)), self._clock)
             except BaseException:
                 self.owners.release(name)
                 raise
