@@ -43,9 +43,7 @@ def same(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, np.ndarray | np.generic):
-        alike = one.dtype == other.dtype and one.shape == other.shape
-        bits = [_codec.without_padding(x.tobytes(), x.dtype) for x in (one, other)]
-        return bool(alike and bits[0] == bits[1])
+        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
     if isinstance(one, float):
         return struct.pack("<d", one) == struct.pack("<d", other)
     if isinstance(one, dict):
@@ -75,7 +73,7 @@ PLAIN = [
     -1,
     2**63 - 1,
     -(2**63),
-    2**20_000 + 1,
+    10**4299,
     -(10**30),
     0.1,
     -0.0,
@@ -100,7 +98,6 @@ SCALARS = [
     np.float64(0.1),
     np.float32(-0.0),
     np.float16(np.nan),
-    np.longdouble("0.1"),
     np.bool_(True),
     np.int8(-128),
     np.uint64(2**64 - 1),
@@ -120,7 +117,6 @@ ARRAYS: dict[str, Any] = {
     "empty in one axis": np.empty((3, 0, 2), dtype=np.float32),
     "big endian": np.arange(5, dtype=">f8") / 3,
     "half": np.linspace(-1, 1, 7).astype(np.float16),
-    "long double": np.array([0.1, 1 / 3], dtype=np.longdouble) / 7,
     "bools": np.array([[True, False], [False, False]]),
     "uint8": np.arange(256, dtype=np.uint8),
     "nans": np.array([np.nan, ODD_NAN, np.inf, -np.inf, -0.0]),
@@ -145,31 +141,13 @@ def test_arrays_come_back_to_the_bit(name: str) -> None:
     assert same(read((array, {"a": array}))[1]["a"], array)
 
 
-@pytest.mark.parametrize("name", ["transposed", "moved", "every other", "backwards", "broadcast", "windows"])
-def test_arrays_keep_their_layout(name: str) -> None:
-    assert read(ARRAYS[name]).strides == ARRAYS[name].strides
-
-
-def test_what_is_broadcast_stays_small() -> None:
-    array = ARRAYS["broadcast"]
-    assert len(encode(array)) < 400 < array.nbytes / 1000
-    found = read(array)
-    assert found.base is not None
-    assert not found.flags.writeable
-
-
-def test_large_gaps_are_left_out() -> None:
-    gaps = ARRAYS["column of many"]
-    assert read(gaps).strides == (8,)
-    assert len(encode(gaps)) < 50 * 8 + 200
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_a_product_has_the_same_bits_after_writing(order: Any) -> None:
-    """What a layout is kept for: the library sums in another order on another one."""
-    matrix = np.asarray(RNG.normal(size=(2, 65, 65)), order=order)
-    vector = RNG.normal(size=65)
-    assert same(read(matrix) @ vector, matrix @ vector)
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_are_contiguous_when_they_are_read(name: str) -> None:
+    array = ARRAYS[name]
+    for found in (read(array), *read([array] * 40)):
+        assert found.flags.c_contiguous
+        assert same(found, array)
+        assert not np.shares_memory(found, array)
 
 
 def test_arrays_that_are_read_can_be_written_to() -> None:
@@ -219,16 +197,17 @@ def test_many_values_come_back(values: list[Any], which: list[int]) -> None:
 
 
 @pytest.mark.parametrize("kinds", [1, 2, 40])
-def test_many_arrays_lie_as_they_lay(kinds: int) -> None:
-    """Each in memory of its own, transposed or broadcast as it was, whatever its neighbours are."""
+def test_many_arrays_are_each_in_memory_of_its_own(kinds: int) -> None:
+    """Transposed or broadcast, whatever its neighbours are."""
     rng, many = np.random.default_rng(8), list[Any]()
     for i in range(64):
         kind, one = i % kinds, rng.normal(size=(3, 3 + (i % kinds) // 4))
         many.append([one, one.T, np.broadcast_to(one[0], (3, *one[0].shape)), one[:, ::2]][kind % 4])
     found = read(many)
-    assert [one.strides for one in found] == [one.strides for one in many]
     assert all(map(same, found, many))
     assert not any(np.shares_memory(found[0], other) for other in found[1:])
+    found[0][...] = 0.0
+    assert all(map(same, found[1:], many[1:]))
 
 
 def test_many_are_small() -> None:
@@ -275,7 +254,7 @@ def test_random_damage_is_seen() -> None:
 
 GAUSSIAN = [["unfog.maths.gaussian:Gaussian", ["mean", "root"]]]
 CRAFTED: dict[str, tuple[bytes, str]] = {
-    "another version": (signed(1, version=1), "version 1, and this one reads version 2"),
+    "another version": (signed(1, version=1), "version 1, and this one reads version 3"),
     "a module that is not allowed": (signed(1, classes=[["os:stat_result", ["a"]]]), "'os' are not allowed"),
     "a name like the house's": (signed(1, classes=[["unfogged:X", ["a"]]]), "'unfogged' are not allowed"),
     "no such module": (signed(1, classes=[["unfog.nowhere:X", ["a"]]]), "unfog.nowhere"),
@@ -291,32 +270,24 @@ CRAFTED: dict[str, tuple[bytes, str]] = {
         "has 2 fields, not 1",
     ),
     "no such class in the list": (signed({"n": [3, 1]}), "make no sense"),
-    "an array of objects": (signed({"a": ["|O", [1], None]}, b"12345678"), "an array of object"),
-    "more values than bytes": (signed({"a": ["<f8", [2], None]}, b"12345678"), "is not that of the bytes"),
-    "a negative shape": (signed({"a": ["<f8", [-1], None]}, b"12345678"), "is not that of the bytes"),
-    "bytes left over": (signed({"a": ["<f8", [1], None]}, b"123456789"), "1 bytes of arrays belong to none"),
-    "absurd strides": (signed({"a": ["<f8", [2], [2**40]]}, b"1234567812345678"), "gaps that are too large"),
-    "strides of another rank": (signed({"a": ["<f8", [2], [8, 8]]}, b"1234567812345678"), "make no sense"),
+    "an array of objects": (signed({"a": ["|O", [1]]}, b"12345678"), "an array of object"),
+    "more values than bytes": (signed({"a": ["<f8", [2]]}, b"12345678"), "is not that of the bytes"),
+    "a negative shape": (signed({"a": ["<f8", [-1]]}, b"12345678"), "is not that of the bytes"),
+    "bytes left over": (signed({"a": ["<f8", [1]]}, b"123456789"), "1 bytes of arrays belong to none"),
     "an unknown kind": (signed({"q": 1}), "make no sense"),
     "two kinds": (signed({"t": [], "f": "00"}), "make no sense"),
     "a short float": (signed({"f": "00"}), "make no sense"),
     "no mapping": (signed({"d": 3}), "make no sense"),
     "no tree": (signed({"t": 3}), "make no sense"),
     "a column that is too short": (signed({"m": [3, ["p", [1]]]}), "has 1 values, not 3"),
-    "a column of less than nothing": (signed({"m": [-1, ["p", []]]}), "-1 values"),
-    "a column that fills the memory": (signed({"m": [10**12, ["c", None]]}), "1000000000000 values"),
-    "columns that fill it together": (
-        signed({"m": [10**5, ["t", [["c", None]] * 1000]]}),
-        "100000 values, in a place for fewer",
-    ),
-    "lists that fill it": (signed({"m": [10**5, ["l", ["c", 10**5], ["c", None]]]}), "10000000000 values"),
+    "a column of less than nothing": (signed({"m": [-1, ["p", []]]}), "has 0 values, not -1"),
     "a list of less than nothing": (signed({"m": [2, ["l", ["p", [-1, 1]], ["p", []]]]}), "of -1 items"),
     "one list for many": (signed({"m": [2, ["c", []]]}), "may change"),
     "an unknown column": (signed({"m": [2, ["z", []]]}), "make no sense"),
-    "a kind that is not there": (signed({"m": [1, ["g", ["|u1", [1], None], []]]}, b"\x02"), "make no sense"),
-    "fewer kinds than values": (signed({"m": [2, ["g", ["|u1", [1], None], []]]}, b"\x00"), "1 have a kind"),
+    "a kind that is not there": (signed({"m": [1, ["g", ["|u1", [1]], []]]}, b"\x02"), "make no sense"),
+    "fewer kinds than values": (signed({"m": [2, ["g", ["|u1", [1]], []]]}, b"\x00"), "1 have a kind"),
     "arrays that are not there": (
-        signed({"m": [2, ["a", ["<f8", [1], None]]]}, b"12345678"),
+        signed({"m": [2, ["a", ["<f8", [1]]]]}, b"12345678"),
         "is not that of the bytes",
     ),
     "a mapping with fewer names": (signed({"e": [["a"], ["p", [1, 2]]]}), "has 2 values, not 1"),
@@ -359,6 +330,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a complex number": (lambda: 1j, "is a complex"),
     "an array of text": (lambda: np.array(["a"]), "an array of <U1"),
     "an array of objects": (lambda: np.array([None]), "an array of object"),
+    "an array of long doubles": (lambda: np.ones(2, np.longdouble), "an array of float"),
+    "a long double": (lambda: np.longdouble("0.1"), "an array of float"),
+    "a number of thousands of digits": (lambda: 10**4300, "thousands of digits"),
     "a masked array": (lambda: np.ma.masked_array([1.0], [True]), "is a MaskedArray"),
     "a key that is no text": (lambda: {1: 2}, "the key 1"),
     "a class in a function": (local_class, "local_class.<locals>.Local"),
@@ -392,11 +366,3 @@ def test_digests_tell_values_apart() -> None:
         np.zeros(1, np.int64), float("nan"), ODD_NAN, None, "", [], (), {},
     ]  # fmt: skip
     assert len({digest(value) for value in values}) == len(values)
-
-
-def test_padding_of_long_doubles_is_no_part_of_them() -> None:
-    clean = np.array([0.1, 0.2], dtype=np.longdouble)
-    other = clean.copy()
-    other.view(np.uint8).reshape(2, -1)[:, 10:] = 77 if np.finfo(np.longdouble).nmant == 63 else 0
-    assert digest(other) == digest(clean)
-    assert _codec.without_padding(b"\x01" * 16, np.dtype("f8")) == b"\x01" * 16

@@ -1,7 +1,7 @@
 """Nested values to bytes and back, without pickle: reading a file runs no code of the file's.
 
     head    magic, version, lengths of tree and arrays
-    tree    JSON: what is not an array as it is, an array as its kind and layout; classes of tuples by name
+    tree    JSON: what is not an array as it is, an array as its kind and shape; classes of tuples by name
     arrays  their bytes, one after the other
     tail    SHA-256 of all that
 
@@ -13,11 +13,9 @@ hundred. A column is a list that says what it is, and what there is of all its v
     c  the same for all       p  as JSON has them          f  floats, as an array    i  one by one
     t  tuples                 n  tuples of a class         d  mappings with the same keys: a column a field
     l  lists: their lengths, and a column of all their items
-    a  arrays of one layout   g  several kinds: of which each is, and a column a kind
+    a  arrays of one shape    g  several kinds: of which each is, and a column a kind
 
-Arrays come back with the layout they had in memory, transposed or broadcast as they were, and not with their
-values alone: sums of products in another order differ in their last bits, and a state that was written and
-read must go on to the same bits as one that was not. Views with large gaps come back without them.
+Arrays come back C-contiguous, whatever layout they had.
 """
 
 import json
@@ -30,20 +28,21 @@ from importlib import import_module
 from itertools import chain
 from math import isfinite, prod
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from unfog.validation import InputError
 
-MAGIC, VERSION = b"unfogval", 2
+MAGIC, VERSION = b"unfogval", 3
 HEAD = struct.Struct("<8sHQQ")  # magic, version, bytes of the tree, bytes of the arrays
 TAIL = 32  # bytes of a SHA-256
 HOUSE = "unfog."  # classes of its modules may be read
 ALLOWED = (
-    "None, True, False, whole numbers, floats, text, lists, tuples, NamedTuples that a module holds, "
-    "mappings with text for keys, NumPy arrays and numbers of kind b, i, u or f"
+    "None, True, False, whole numbers of at most 4,300 digits, floats, text, lists, tuples, NamedTuples "
+    "that a module holds, mappings with text for keys, NumPy arrays and numbers of kind b, i, u or f and of "
+    "at most 8 bytes"
 )
 BROKEN = (  # what a tree that is not one of ours may lead to
     ArithmeticError,
@@ -55,40 +54,10 @@ BROKEN = (  # what a tree that is not one of ours may lead to
     ValueError,
     struct.error,
 )
-LARGEST_INT = 2**63  # beyond, text in decimals takes long, and Python refuses to read it
-LEAST_VALUES, MOST_A_BYTE = 10**6, 64  # how many values a file may stand for: in any case, and for each byte
 MANY = 32  # so few are written one by one
 MOST_KINDS = 16  # in one column
-WIDEST_GAP, LEAST_SPAN = 64, 4096  # how much memory a layout may take: times its values, or bytes
 
 AnyArray: TypeAlias = npt.NDArray[Any]
-
-
-class Layout(NamedTuple):
-    """An array as it lies in memory, or None for strides where its values follow each other."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...] | None
-
-    @property
-    def distinct(self) -> tuple[int, ...]:
-        """The shape without what is broadcast."""
-        if self.strides is None:
-            return self.shape
-        return tuple(min(n, 1) if s == 0 else n for n, s in zip(self.shape, self.strides, strict=True))
-
-    @property
-    def span(self) -> int:
-        """Bytes from the first to the last."""
-        steps = zip(self.shape, self.strides or (), strict=True)
-        return int(sum((n - 1) * abs(s) for n, s in steps)) + np.dtype(self.dtype).itemsize
-
-    @property
-    def fits(self) -> bool:
-        """Whether the gaps are small enough to be kept."""
-        values = prod(self.distinct) * np.dtype(self.dtype).itemsize
-        return 0 not in self.shape and self.span <= max(WIDEST_GAP * values, LEAST_SPAN)
 
 
 class DecodeError(ValueError):
@@ -116,7 +85,7 @@ def decode(data: bytes, allowed: Sequence[str] = ()) -> Any:
     try:
         told = json.loads(tree)
         classes = [readable(name, tuple(fields), tuple(allowed)) for name, fields in told["classes"]]
-        reader = Reader(classes, memoryview(arrays), len(data))
+        reader = Reader(classes, memoryview(arrays))
         value = reader.read(told["value"])
     except DecodeError:
         raise
@@ -155,7 +124,7 @@ class Writer:
             type(None): _same,
             bool: _same,
             str: _same,
-            int: _int,
+            int: _same,
             float: _float,
             list: self._list,
             tuple: lambda value: {"t": self._list(value)},
@@ -169,8 +138,12 @@ class Writer:
             tree = self.tree(value)
             told = {"classes": [[name_of(kind), fields_of(kind)] for kind in self.classes], "value": tree}
             text = json.dumps(told, separators=(",", ":"), allow_nan=False).encode("ascii")
+        except InputError:
+            raise
         except RecursionError:
             raise InputError("value", "nested too deep, or holds itself", ALLOWED) from None
+        except ValueError:
+            raise InputError("value", "a whole number of thousands of digits", ALLOWED) from None
         raw = b"".join(self.arrays)
         return HEAD.pack(MAGIC, VERSION, len(text), len(raw)) + text + raw
 
@@ -208,35 +181,19 @@ class Writer:
         return {"d": {key: self.tree(item) for key, item in items}}
 
     def _array(self, value: AnyArray) -> dict[str, Any]:
-        return {"a": self.put([value], self.layout_of(value))}
+        return {"a": self.put([value])}
 
-    def layout_of(self, value: AnyArray) -> Layout:
-        """How an array will lie in memory when it is read."""
-        kind = value.dtype
-        if kind.kind not in "biuf":
+    def put(self, values: Sequence[AnyArray]) -> list[Any]:
+        """The kind and shape of arrays that are alike in both; their bytes are kept."""
+        kind = values[0].dtype
+        if kind.kind not in "biuf" or kind.itemsize > 8:  # of longer floats some bytes may hold anything
             raise InputError("value", f"an array of {kind}", ALLOWED)
-        layout = Layout(kind.str, value.shape, None)
-        if not self.canonical and not value.flags.c_contiguous:
-            strided = layout._replace(strides=value.strides)
-            layout = strided if strided.fits else layout
-        return layout
-
-    def put(self, values: Sequence[AnyArray], layout: Layout) -> Layout:
-        """The bytes of arrays that lie alike."""
-        if layout.strides is not None:
-            part = tuple(slice(n) for n in layout.distinct)
-            values = [value[part] for value in values]
-        raw = b"".join([value.tobytes() for value in values])
-        self.arrays.append(without_padding(raw, np.dtype(layout.dtype)))
-        return layout
+        self.arrays += [value.tobytes() for value in values]
+        return [kind.str, values[0].shape]
 
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _int(value: int) -> Any:
-    return value if -LARGEST_INT < value < LARGEST_INT else {"i": hex(value)}
 
 
 def _float(value: float) -> Any:
@@ -246,9 +203,8 @@ def _float(value: float) -> Any:
 class Reader:
     """Makes a value of its tree, and takes its arrays in the order in which they were written."""
 
-    def __init__(self, classes: list[type], arrays: memoryview, size: int) -> None:
+    def __init__(self, classes: list[type], arrays: memoryview) -> None:
         self.classes, self.arrays, self.place = classes, arrays, 0
-        self.left = LEAST_VALUES + MOST_A_BYTE * size
 
     def read(self, tree: Any) -> Any:
         """The value of a tree."""
@@ -282,12 +238,6 @@ class Reader:
         number, *fields = told
         return tuple.__new__(self.class_of(number, len(fields)), [self.read(item) for item in fields])
 
-    def expect(self, number: int) -> None:
-        """Refuse more values than such a file may hold: a few bytes can say that something comes often."""
-        self.left -= number
-        if number < 0 or self.left < 0:
-            raise DecodeError(f"{number} values, in a place for fewer")
-
     def class_of(self, number: int, fields: int) -> Any:
         """The class of this number, which must have so many fields."""
         kind: Any = self.classes[number]
@@ -300,25 +250,21 @@ class Reader:
         return self.array(told)[()]
 
     def array(self, told: Any) -> AnyArray:
-        """A copy, laid out as it was."""
+        """A copy."""
         return self.take(told, 1)[0]
 
     def take(self, told: Any, number: int) -> list[AnyArray]:
-        """Copies of so many, laid out as they were."""
-        layout = Layout(told[0], tuple(told[1]), None if told[2] is None else tuple(told[2]))
-        kind = np.dtype(layout.dtype)
+        """Copies of so many, of this kind and shape."""
+        kind, shape = np.dtype(told[0]), tuple(told[1])
         if kind.kind not in "biuf":
             raise DecodeError(f"an array of {kind}")
-        size = prod(layout.distinct) * number
-        if min(layout.shape, default=0) < 0 or size * kind.itemsize > len(self.arrays) - self.place:
-            raise DecodeError(f"the shape {layout.shape} is not that of the bytes that are there")
-        if layout.strides is not None and not layout.fits:
-            raise DecodeError(f"the strides {layout.strides} leave gaps that are too large")
+        size = prod(shape) * number
+        if min(shape, default=0) < 0 or size * kind.itemsize > len(self.arrays) - self.place:
+            raise DecodeError(f"the shape {shape} is not that of the bytes that are there")
         values: AnyArray = np.frombuffer(self.arrays, kind, size, self.place) if size else np.empty(0, kind)
         self.place += size * kind.itemsize
-        values = values.reshape(number, *layout.distinct)
-        each = [values[i, ...] for i in range(number)]
-        return [one.copy() if layout.strides is None else laid_out(one, layout) for one in each]
+        values = values.reshape(number, *shape)
+        return [values[i, ...].copy() for i in range(number)]
 
 
 _READERS: dict[str, Callable[[Reader, Any], Any]] = {
@@ -326,7 +272,6 @@ _READERS: dict[str, Callable[[Reader, Any], Any]] = {
     "d": Reader.mapping,
     "e": Reader.many_by_name,
     "f": lambda _, told: struct.unpack("<d", bytes.fromhex(told))[0],
-    "i": lambda _, told: int(told, 16),
     "m": Reader.many,
     "n": Reader.named,
     "s": Reader.scalar,
@@ -358,8 +303,7 @@ def _sorted(writer: Writer, values: Sequence[Any], kind_of: Callable[[Any], Hash
     for kind, value in zip(found, values, strict=True):
         groups.setdefault(kind, []).append(value)
     which = np.array([places[kind] for kind in found], dtype=np.uint8)
-    told = writer.put([which], Layout(which.dtype.str, which.shape, None))
-    return ["g", told, [column(writer, group) for group in groups.values()]]
+    return ["g", writer.put([which]), [column(writer, group) for group in groups.values()]]
 
 
 def _fields(writer: Writer, values: Sequence[Any], keys: Iterable[Any]) -> list[Any]:
@@ -372,15 +316,8 @@ def _plain(writer: Writer, values: Sequence[Any]) -> list[Any]:  # noqa: ARG001
     return ["c", first] if values.count(first) == len(values) else ["p", list(values)]
 
 
-def _ints(writer: Writer, values: Sequence[Any]) -> list[Any]:
-    if min(values) > -LARGEST_INT and max(values) < LARGEST_INT:
-        return _plain(writer, values)
-    return ["i", [writer.tree(value) for value in values]]
-
-
 def _floats(writer: Writer, values: Sequence[Any]) -> list[Any]:
-    found = np.array(values)
-    return ["f", writer.put([found], Layout(found.dtype.str, found.shape, None))]
+    return ["f", writer.put([np.array(values)])]
 
 
 def _tuples(writer: Writer, values: Sequence[Any]) -> list[Any]:
@@ -404,20 +341,20 @@ def _mappings(writer: Writer, values: Sequence[Any]) -> list[Any]:
 
 
 def _arrays(writer: Writer, values: Sequence[Any]) -> list[Any]:
-    if len(set(map(_lies, values))) > 1:
-        return _sorted(writer, values, _lies)
-    return ["a", writer.put(values, writer.layout_of(values[0]))]
+    if len(set(map(_form, values))) > 1:
+        return _sorted(writer, values, _form)
+    return ["a", writer.put(values)]
 
 
-def _lies(value: AnyArray) -> Hashable:
-    return value.dtype, value.shape, value.strides
+def _form(value: AnyArray) -> Hashable:
+    return value.dtype, value.shape
 
 
 _COLUMNS: Mapping[type[Any], Callable[[Writer, Sequence[Any]], list[Any]]] = {
     type(None): _plain,
     bool: _plain,
     str: _plain,
-    int: _ints,
+    int: _plain,
     float: _floats,
     tuple: _tuples,
     list: _lists,
@@ -428,7 +365,6 @@ _COLUMNS: Mapping[type[Any], Callable[[Writer, Sequence[Any]], list[Any]]] = {
 
 def values(reader: Reader, told: Any, number: int) -> list[Any]:
     """Read so many values of a column."""
-    reader.expect(number)
     kind, *rest = told
     found: list[Any] = _VALUES[kind](reader, number, *rest)
     if len(found) != number:
@@ -541,23 +477,3 @@ def _found(module: str, path: str) -> Any:
     for name in path.split("."):
         found = vars(found).get(name) if isinstance(found, type(sys) | type) else None
     return found
-
-
-def laid_out(values: AnyArray, layout: Layout) -> AnyArray:
-    """The values at the strides they had; what is broadcast cannot be written to, as NumPy has it."""
-    strides, memory = layout.strides or (), np.zeros(layout.span, np.uint8)
-    first = sum((n - 1) * -s for n, s in zip(layout.shape, strides, strict=True) if s < 0)
-    place: AnyArray = np.ndarray(layout.distinct, values.dtype, memory.data, first, strides)
-    place[...] = values
-    found: AnyArray = np.ndarray(layout.shape, values.dtype, memory.data, first, strides)
-    found.flags.writeable = layout.distinct == layout.shape
-    return found
-
-
-def without_padding(raw: bytes, kind: np.dtype[Any]) -> bytes:
-    """Long doubles of ten bytes take sixteen, six of which may hold anything."""
-    if kind.itemsize <= 8 or np.finfo(kind).nmant != 63:
-        return raw
-    cells = np.frombuffer(raw, np.uint8).reshape(-1, kind.itemsize).copy()
-    cells[:, 10:] = 0
-    return cells.tobytes()
