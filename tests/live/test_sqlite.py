@@ -13,7 +13,7 @@ import pytest
 
 from tests.live.rows import contents, made, put, settings
 from unfog.live import log as module
-from unfog.live import sqlite_file
+from unfog.live import sqlite
 from unfog.live.backend import Row
 from unfog.live.errors import Stale, StoreError
 from unfog.live.log import Log
@@ -169,8 +169,8 @@ def test_a_forked_child_leaves_the_log_to_its_parent(path: Path) -> None:
 
 def test_a_copy_of_a_store_that_is_written_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others commit between its steps, and what they commit before the end is in the copy as well."""
-    monkeypatch.setattr(sqlite_file, "PAGES", 3)
-    monkeypatch.setattr(sqlite_file, "REST", 0.002)
+    monkeypatch.setattr(sqlite, "PAGES", 3)
+    monkeypatch.setattr(sqlite, "REST", 0.002)
     copy, during = path.with_name("copy.unfog"), []
     with Log(SqliteBackend(path)) as log:
         put(log, 200)
@@ -196,7 +196,7 @@ def test_a_copy_of_a_store_that_is_written_meanwhile(path: Path, monkeypatch: py
 
 
 def test_a_copy_that_cannot_be_made_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_file, "PAGES", 1)
+    monkeypatch.setattr(sqlite, "PAGES", 1)
     copy = path.with_name("copy.unfog")
     with Log(SqliteBackend(path)) as log:
         rows = put(log, 50)

@@ -25,8 +25,8 @@ from unfog.serve.settings import Settings
 # A service that copies a page at a time, with rests that leave time to kill it.
 SLOWLY = """
 import sys
-from unfog.live import sqlite_file
-sqlite_file.PAGES, sqlite_file.REST = 1, 0.05
+from unfog.live import sqlite
+sqlite.PAGES, sqlite.REST = 1, 0.05
 from unfog.cli import main
 main(["serve", *sys.argv[1:]])
 """

@@ -7,12 +7,14 @@ the file for this process alone.
 import contextlib
 import ctypes
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from unfog import _io
 from unfog.live import sqlite_file
 from unfog.live.backend import Change, Contents, Pause, Row, Tail, checksum, snapshot_checksum
-from unfog.live.errors import FAILURES, StoreError, reason
+from unfog.live.errors import FAILURES, Conflict, StoreError, reason
 from unfog.live.sqlite_file import Holder
 from unfog.validation import InputError, one_of
 
@@ -20,6 +22,8 @@ INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 FIELDS = "kind, decision, key, time, body, before, checksum FROM event"
 REWRITING = "rewriting"
 NOBODY = Tail(0, 0)  # a problem that has no rows
+PAGES = 256  # that a copy takes in a step: a megabyte
+REST = 0.001  # seconds between such steps: without them those who wait for the lock would not get it
 
 
 class SqliteBackend:
@@ -206,8 +210,34 @@ class SqliteBackend:
         self.alone.execute("DELETE FROM note WHERE name = ?", (REWRITING,))
 
     def backup(self, path: object, pause: Pause) -> None:
-        """A copy of the file, made while others write."""
-        sqlite_file.copied(self.alone, sqlite_file.place(path), pause, lambda: self.connection)
+        """A copy of the file, made while others write: it is there whole, or not at all.
+
+        SQLite copies some pages at a time, and changes pages that it has copied already in the copy as well.
+        So the copy is the store as it is when the last step is done.
+        """
+        source, target = self.alone, sqlite_file.place(path)
+        taken = Conflict("path", str(target), "a file that does not exist yet")
+        if not target.parent.is_dir():
+            raise InputError("path", str(target), "a file in a folder that is there")
+        if target.exists():
+            raise taken
+
+        def rest(*_: int) -> None:
+            with pause():
+                time.sleep(REST)
+            if self.connection is not source:
+                raise StoreError("the store failed meanwhile and was opened again")
+
+        try:
+            _io.sweep(target.parent)
+            with _io.draft(target) as draft:
+                with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+                    source.backup(copy, pages=PAGES, progress=rest, sleep=0)
+                _io.appear(draft, target)
+        except FileExistsError:
+            raise taken from None
+        except (*FAILURES, OSError, StoreError) as error:
+            raise StoreError(f"there is no copy at {target}: {reason(error)}") from error
 
     def announce(self, url: str | None) -> None:
         """Tell those who are refused where this store can be reached."""

@@ -1,18 +1,13 @@
-"""A store file: opened by one process alone, its tables and their version, its lock file, and copies of it.
+"""A store file: opened by one process alone, its tables and their version, and its lock file.
 
-Opening a path locks the file, checks its version, and applies the settings. With the
-write-ahead log and an exclusive lock no shared memory file is needed, and no second connection can ever write
-or checkpoint.
+Opening a path locks the file, checks its version, and applies the settings. With the write-ahead log and an
+exclusive lock no shared memory file is needed, and no second connection can ever write or checkpoint.
 
 The lock that SQLite takes on the file decides who holds the store. A small file beside it (`Holder`) only
 says who that is, for the message to a second opener. A holder that was killed leaves this file behind, which
 does no harm; if it could not be written, the message names nobody. Within one process a list of open stores
 is checked first, and nothing here opens the file other than through SQLite: POSIX locks belong to the
 process, so opening and closing a file that this process has locked would drop the lock.
-
-A store that is open is copied by SQLite's backup, over the one connection that may use the file. It copies
-some pages at a time, and others write in between: SQLite also changes pages in the copy that it has copied
-already. So the copy is the store as it is when the last step is done.
 """
 
 import contextlib
@@ -26,10 +21,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
-from unfog import _io
 from unfog._io import PRIVATE
-from unfog.live.backend import Pause
-from unfog.live.errors import FAILURES, Conflict, Held, StoreError, is_busy, reason
+from unfog.live.errors import FAILURES, Held, StoreError, is_busy, reason
 from unfog.validation import InputError
 
 APPLICATION = 0x756E666F  # "unfo", at byte 68 of the file
@@ -61,8 +54,6 @@ SETTINGS = (
     "PRAGMA trusted_schema = OFF",
 )
 
-PAGES = 256  # that a copy takes in a step: a megabyte
-REST = 0.001  # seconds between such steps: without them those who wait for the lock would not get it
 Connect: TypeAlias = Callable[[Path], sqlite3.Connection]
 Identity: TypeAlias = tuple[int, int]  # device and inode
 _open: "WeakValueDictionary[Path, Holder]" = WeakValueDictionary()
@@ -248,41 +239,3 @@ def create(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
-
-
-def copied(
-    source: sqlite3.Connection, target: Path, pause: Pause, current: Callable[[], sqlite3.Connection | None]
-) -> None:
-    """Copy to a file beside the target, which then gets its name: it is there whole, or not at all."""
-    if not target.parent.is_dir():
-        raise InputError("path", str(target), "a file in a folder that is there")
-    if target.exists():
-        raise _taken(target)
-
-    def rest(*_: int) -> None:
-        with pause():
-            time.sleep(REST)
-        if current() is not source:
-            raise StoreError("the store failed meanwhile and was opened again")
-
-    try:
-        _io.sweep(target.parent)
-        with _io.draft(target) as draft:
-            _fill(source, draft, rest)
-            _io.appear(draft, target)
-    except FileExistsError:
-        raise _taken(target) from None
-    except (*FAILURES, OSError, StoreError) as error:
-        raise StoreError(f"there is no copy at {target}: {reason(error)}") from error
-
-
-def _fill(source: sqlite3.Connection, draft: Path, rest: Callable[[int, int, int], None]) -> None:
-    copy = sqlite3.connect(draft, isolation_level=None)
-    try:
-        source.backup(copy, pages=PAGES, progress=rest, sleep=0)
-    finally:
-        copy.close()
-
-
-def _taken(target: Path) -> Conflict:
-    return Conflict("path", str(target), "a file that does not exist yet")
