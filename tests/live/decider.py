@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import unfog
-from unfog.live import Store
-from unfog.live import store as stores
+from unfog.live import Store, cache
 from unfog.live.problem import Problem
 from unfog.validation import InputError
 
@@ -84,7 +83,7 @@ def work(store: Store, number: int, thread: int) -> None:
 
 
 def main(path: Path, number: int) -> None:
-    stores.SNAPSHOT_EVERY = 60
+    cache.SNAPSHOT_EVERY = 60
     ticks = itertools.count(1e5 * number)
     store = opened(path, lambda: next(ticks))
     for thread in range(8):

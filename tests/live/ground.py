@@ -49,7 +49,7 @@ def replayed(store: Store, name: str = "p") -> str:
 
 def theta(store: Store, name: str = "p") -> tuple[Array, Array]:
     """Mean (m,) and covariance of what is believed of theta."""
-    mind = store.state(name).mind
+    mind = store.cache.get(name).mind
     found: Any = mind.agent.learner.belief(mind.setup.learner, mind.learner)
     root = found.root
     cov = root @ np.swapaxes(root, -1, -2)

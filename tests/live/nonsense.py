@@ -74,7 +74,7 @@ def refusal(call: Callable[[], Any]) -> InputError | None:
 
 def as_it_was(live: Problem) -> None:
     """All arms may be chosen again."""
-    for arm, active in live.store.state(live.name).arms.active.copy().items():
+    for arm, active in live.store.cache.get(live.name).arms.active.copy().items():
         if not active:
             live.restore_arm(arm)
     live.thaw()

@@ -104,7 +104,7 @@ def test_the_estimate_is_about_what_is_taken(store: Store, agent: str, rewards: 
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    mind = store.state("walks").mind
+    mind = store.cache.get("walks").mind
     assert most / 2 < config.bytes_needed(mind.agent, mind.known) < 5 * most
 
 

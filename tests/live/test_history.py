@@ -192,7 +192,7 @@ def test_a_caller_sees_nothing_that_came_after_it_asked(tmp_path: Path) -> None:
     with opened(tmp_path, Hand()) as store:
         p = problem(store)
         p.decide([1.0, 2.0])
-        around, upto = p._around(store.state("p")), store.log.last
+        around, upto = p._around(store.cache.get("p")), store.log.last
         p.add_arm("d")
         p.decide([1.0, 2.0], arms=["d"])
         first, last = p.history()["points"]["arm"]

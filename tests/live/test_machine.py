@@ -57,7 +57,7 @@ class Machine(RuleBasedStateMachine):
         self.terms = KINDS[self.kind]
         self.arms, self.retired, self.frozen = list(ARMS), set[str](), ""
         self.live = self.open()
-        told, agent = self.live.terms, self.live.store.state("p").mind.agent
+        told, agent = self.live.terms, self.live.store.cache.get("p").mind.agent
         rules = told.wait, told.default_reward, told.learn == "after_wait", told.combine, told.reveal_within
         self.book = Book(*rules, awaits=agent.awaits_context, sees=agent.sees_context)
         for x in (0.5, 2.0):
@@ -257,11 +257,11 @@ class Machine(RuleBasedStateMachine):
     def as_in_the_book(self) -> None:
         if "live" not in vars(self):
             return
-        opened = self.live.store.state("p").open.values()  # to ask for `pending` would let things expire
+        opened = self.live.store.cache.get("p").open.values()  # to ask for `pending` would let things expire
         assert [one.id for one in opened if not one.settled] == self.book.pending()
         found = [_event(one) for one in self.live.events()[1:]]
         assert found == self.book.events
-        assert self.live.store.state("p").mind.learnt == len(self.book.learnt())
+        assert self.live.store.cache.get("p").mind.learnt == len(self.book.learnt())
         if len(self.book.events) % 4 == 0:
             assert self.live.fingerprint() == replayed(self.live.store)
         if self.kind in ("no wait", "naive, default"):

@@ -263,9 +263,9 @@ def test_two_processes_share_problems(postgres: str) -> None:
         assert [store.names() for store in a.stores()] == [["p"]]
         with pytest.raises(InputError, match=r"^problem: 'q'; allowed: 'p', which alone is kept here$"):
             problem(a.store("p"), "q")
-        kept = a.store("p").digest("p")
+        kept = a.store("p").handle("p").fingerprint()
         a.close()
-        assert b.store("p").digest("p") == kept
+        assert b.store("p").handle("p").fingerprint() == kept
         again = b.store("p").problem("p").decide([0.5, -1.0], key="one")
         assert again.number == 0
     assert asked(postgres, "SELECT DISTINCT epoch FROM event") == [(1,)]
@@ -401,13 +401,13 @@ def test_the_same_in_a_file_and_in_postgres(
     clock = Hand()
     with live.open(tmp_path / "file.unfog", clock=clock) as file:
         in_file = played(file, clock)
-        digest, lines = file.digest("p"), list(file.export("p"))
+        digest, lines = file.handle("p").fingerprint(), list(file.export("p"))
     clock.time = 1e9
     with Shared(postgres, "http://a", clock=clock) as a:
         store = a.place("p")
         assert played(store, clock) == in_file
         assert list(store.export("p")) == lines
-        assert store.digest("p") == digest
+        assert store.handle("p").fingerprint() == digest
         assert store.replay(verify=True)["p"].same
         assert a.place("q").take_in(lines, "q") == len(lines)
         assert a.store("q").take_in(lines, "q") == 0
@@ -419,11 +419,11 @@ def test_the_same_in_a_file_and_in_postgres(
     with Shared(postgres, "http://b", clock=clock) as b:
         again = b.store("p")
         assert again.log.snapshot("p") is not None
-        assert again.digest("p") == digest
-        assert again._since["p"] == 0  # of the snapshot alone
+        assert again.handle("p").fingerprint() == digest
+        assert again.cache.unsaved("p") == 0  # of the snapshot alone
     with live.open(tmp_path / "back.unfog", clock=clock) as back:
         assert back.take_in(copies, "p") == len(lines)
-        assert back.digest("p") == digest
+        assert back.handle("p").fingerprint() == digest
 
 
 def test_a_unit_is_erased(postgres: str) -> None:

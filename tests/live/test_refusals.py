@@ -11,7 +11,7 @@ import pytest
 from tests.live.ground import Hand, opened, problem, replayed
 from unfog.features import per_arm
 from unfog.live import Gone, Store
-from unfog.live.errors import Stale
+from unfog.live.errors import InternalError, Stale
 from unfog.validation import InputError
 
 
@@ -28,9 +28,17 @@ def test_noise_that_no_denoiser_can_use_draws_no_numbers(tmp_path: Path) -> None
         assert live.fingerprint() == before
 
 
-@pytest.mark.parametrize("error", [InputError("mine", 1, "2"), RuntimeError("mine"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (InputError("mine", 1, "2"), InternalError),  # checks are over by then
+        (RuntimeError("mine"), InternalError),
+        (MemoryError(), MemoryError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
 def test_a_feature_map_that_fails_in_the_middle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, raised: type[BaseException]
 ) -> None:
     """By then random numbers are drawn, whatever it raises."""
     failing: list[BaseException] = []
@@ -55,8 +63,14 @@ def test_a_feature_map_that_fails_in_the_middle(
         live.reward(live.decide([0, 1]).id, 1.0)
         before = live.fingerprint(), other.fingerprint(), len(live.events())
         failing.append(error)
-        with pytest.raises(type(error)):
+        with pytest.raises(raised) as caught:
             live.decide([1, 1])
+        if raised is InternalError:
+            assert caught.value.__cause__ is error
+            assert str(caught.value) == (
+                f"'decide' of problem 'p' failed half-way with {type(error).__name__}: "
+                "a bug of unfog, or of your own code; nothing was changed"
+            )
         assert (live.fingerprint(), other.fingerprint(), len(live.events())) == before
         live.reward(live.decide([0, 1]).id, 1.0)
         other.decide([0, 1])
@@ -68,8 +82,8 @@ def test_an_event_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
         live = problem(store)
         made, before = live.decide([0, 1]), live.fingerprint()
         with monkeypatch.context() as patch:
-            patch.setattr(store, "_row", lambda *_: float("no"))
-            with pytest.raises(ValueError, match="could not convert"):
+            patch.setattr(store, "_log_event", lambda *_: float("no"))
+            with pytest.raises(InternalError, match="'reward' of problem 'p' failed half-way"):
                 live.reward(made.id, 1.0)
         assert live.fingerprint() == before
 
@@ -190,5 +204,5 @@ def test_in_setting_2_a_reward_after_the_window_is_dropped(tmp_path: Path) -> No
         live.decide([0, 1])
         dropped = [one["decision"] for one in live.events() if one["kind"] == "expire"]
         assert dropped == [late.id]
-        assert late.id not in store.state("p").open
+        assert late.id not in store.cache.get("p").open
         assert same(store)

@@ -62,7 +62,7 @@ def lived(store: Store, agent: str = "late", **more: Any) -> Problem:
         walks.reward(bob.id, i / 4)
         walks.reveal(bob.id, {"sleep": 0.5})
         if i == 5:
-            store.snapshot()
+            store.cache.save()
     return walks
 
 
@@ -72,13 +72,13 @@ def test_no_byte_of_it_is_left(tmp_path: Path, agent: str) -> None:
     more = {"standardise": False} if agent == "temporal" else {}
     with player.open(tmp_path / "walks.unfog") as store:
         lived(store, agent, **more)
-        store.snapshot()
+        store.cache.save()
         assert [mark for mark in MARKS if mark not in found(store)] == (
             [] if agent == "temporal" else MARKS[2:4]
         )
         assert store.erase(unit="hermione") == {"walks": 9}
         assert found(store) == []
-        store.snapshot()
+        store.cache.save()
         assert found(store) == []
     with player.open(tmp_path / "walks.unfog") as store:
         assert found(store) == []
@@ -92,7 +92,7 @@ def test_no_byte_of_it_is_left(tmp_path: Path, agent: str) -> None:
 
 def learnt(store: Store, name: str = "walks") -> dict[str, Any]:
     """What is believed of theta and, for each unit, of its channel, by every agent."""
-    minds = snapshot.content(store.state(name))["minds"]
+    minds = snapshot.content(store.cache.get(name))["minds"]
     return {
         one: {"learner": mind["learner"], "channels": mind["channels"], "learnt": mind["learnt"]}
         for one, mind in minds.items()

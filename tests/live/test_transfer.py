@@ -121,10 +121,10 @@ def test_a_changed_line_is_a_conflict(tmp_path: Path) -> None:
 
 def refused(store: Store, lines: list[str], match: str, **more: Any) -> None:
     """An import that is refused and changes nothing."""
-    before = store.names(), store.log.last, store.digest("naps")
+    before = store.names(), store.log.last, store.handle("naps").fingerprint()
     with pytest.raises(InputError, match=match):
         store.take_in(lines, **more)
-    assert (store.names(), store.log.last, store.digest("naps")) == before
+    assert (store.names(), store.log.last, store.handle("naps").fingerprint()) == before
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def thrown(found: Running, port: int, number: int, dice: random.Random) -> Count
 def _replayed(store: Store) -> str:
     """A hash of what the log says."""
     assert store.replay()["walks"].same
-    return store.digest("walks")
+    return store.handle("walks").fingerprint()
 
 
 def _good() -> list[dict[str, Any]]:
@@ -116,7 +116,7 @@ def _headers(dice: random.Random) -> dict[str, str]:
 
 def _thaw(live: Any) -> None:
     """All arms may be chosen again, and nobody watches: so that most requests stay good."""
-    state = live.store.state(live.name)
+    state = live.store.cache.get(live.name)
     for arm, active in state.arms.active.copy().items():
         if not active:
             live.restore_arm(arm)

@@ -8,7 +8,7 @@ import sys
 import time
 
 import unfog
-from unfog.live import store as stores
+from unfog.live import cache
 from unfog.live.backend import Change
 from unfog.live.log import Log
 from unfog.serve.auth import Open
@@ -29,7 +29,7 @@ def slow(log: Log, delay: float) -> None:
 
 
 def main(path: str, port: int, delay: float, every: int) -> None:
-    stores.SNAPSHOT_EVERY = every
+    cache.SNAPSHOT_EVERY = every
     store = unfog.live.open(path)
     slow(store.log, delay)
     run(Service(Single(store), Settings(), Open()), bound("127.0.0.1", port), lambda: None)

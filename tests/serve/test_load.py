@@ -156,7 +156,7 @@ def test_what_was_done_before_a_commit_of_somebody_else_failed(
 def test_not_ready_while_a_log_is_read(tmp_path: Path) -> None:
     store, _ = opened(tmp_path / "a.unfog")
     store.problem("walks", **TERMS)
-    gate, read = threading.Event(), store.warmed
+    gate, read = threading.Event(), store.cache.load
     reading = threading.Event()
 
     def slow(name: str) -> None:
@@ -164,7 +164,7 @@ def test_not_ready_while_a_log_is_read(tmp_path: Path) -> None:
         assert gate.wait(30)
         read(name)
 
-    store.warmed = slow  # type: ignore[method-assign]
+    store.cache.load = slow  # type: ignore[method-assign]
     with starting(store) as found:
         assert reading.wait(30)
         asked = [found.http.get("/readyz"), found.http.post("/v1/problems/walks/decide", json=ask(0))]

@@ -7,7 +7,8 @@ import pytest
 
 import unfog
 from tests.serve.running import running
-from unfog.live import Problem, Store
+from unfog.live import Problem
+from unfog.live.cache import StateCache
 from unfog.live.inspection import plain
 from unfog.serve.auth import Keyed, made
 from unfog.serve.key_storage import KeyFile
@@ -39,7 +40,7 @@ def test_a_log_that_is_taken_in_does_not_make_the_service_unready(tmp_path: Path
         found.make()
         (store,) = found.service.shelf.stores()
         ask = {"context": {"steps": 1.5, "sleep": None}}
-        with store.reserved("walks"):
+        with store.cache.reserved("walks"):
             assert found.http.post("/v1/problems/walks/decide", json=ask).status_code == 503
             assert found.http.get("/readyz").status_code == 200
         assert found.http.post("/v1/problems/walks/decide", json=ask).status_code == 200
@@ -48,7 +49,7 @@ def test_a_log_that_is_taken_in_does_not_make_the_service_unready(tmp_path: Path
 def test_one_problem_that_fails_keeps_nobody_from_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warmed, seen = Store.warmed, Problem.about
+    load, seen = StateCache.load, Problem.about
 
     def fails(*given: Any) -> None:
         raise ZeroDivisionError("1648 steps of ann")
@@ -57,7 +58,7 @@ def test_one_problem_that_fails_keeps_nobody_from_the_others(
         found.make()
         found.make("poisoned")
     monkeypatch.setattr(
-        Store, "warmed", lambda self, name: fails() if name == "poisoned" else warmed(self, name)
+        StateCache, "load", lambda self, name: fails() if name == "poisoned" else load(self, name)
     )
     monkeypatch.setattr(Problem, "about", lambda self: fails() if self.name == "poisoned" else seen(self))
     with running(tmp_path / "a.unfog") as found:

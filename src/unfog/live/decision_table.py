@@ -6,13 +6,14 @@ Decisions that were made elsewhere come in as forced ones, with their rewards an
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from unfog import validation
 from unfog._table import check_once, check_there, csv_rows, number
-from unfog.live import pending, requests, snapshot
+from unfog.live import requests, snapshot
+from unfog.live.commands import Command, Decide, Reveal, Reward
 from unfog.live.errors import Conflict
-from unfog.live.problem import Turn
 from unfog.live.requests import context_of, in_place
 from unfog.live.state import State
 from unfog.validation import InputError
@@ -156,41 +157,35 @@ def _tried(problem: "Problem", rows: Iterable[Row]) -> list[Row]:
 def _played(problem: "Problem", state: State, row: Row, now: float) -> Row:
     """Decide, reward and reveal as the problem will; without the reward, where it is there already."""
     decision, row = _decided(problem, state, row, now)
-    events: list[tuple[str, dict[str, Any]]] = []
-
-    def there() -> Any:
-        return problem.store.log.of(problem.name, decision)
-
     if row.reward is not None:
-        paid = problem.terms.check_reward("reward", row.reward)
         with _called("value", "reward"):
-            outcome = pending.reward(state, decision, paid, there)
-        events += [] if outcome is None else [("reward", {"value": paid, "outcome": outcome})]
+            paid = problem.terms.check_reward("value", row.reward)
+            _carry_out(problem, state, Reward(decision, paid), now)
     if row.true:
-        context_of("true", row.true, problem.terms.context, whole=False)
         with _called("context", "true"):
-            body = pending.reveal(state, decision, row.true, now, there)
-        events += [] if body is None else [("reveal", body)]
-    for kind, body in events:
-        state.apply(kind, decision, body, now)
+            context_of("context", row.true, problem.terms.context, whole=False)
+            _carry_out(problem, state, Reveal(decision, row.true), now)
     return row
+
+
+def _carry_out(problem: "Problem", state: State, command: Command, now: float) -> str:
+    """Do on a state of its own what the problem will do; the decision that it is about."""
+    event = command.prepare(state, now, partial(problem.store.log.of, problem.name))
+    if event is not None:
+        command.apply(state, event, now)
+    return str(command.target if event is None else event.decision)
 
 
 def _decided(problem: "Problem", state: State, row: Row, now: float) -> tuple[str, Row]:
     """The decision of a row: it is there already, or it is made."""
     key = row.asked.get("key")
-    ask = requests.ask(state.made, **{name: x for name, x in row.asked.items() if name != "key"})
+    command = Decide(requests.ask(state.made, **{name: x for name, x in row.asked.items() if name != "key"}))
     key = None if key is None else validation.check_name("key", key)
-    done = problem.store.known(Turn(problem.name, "decide", None, key, ask.request))
+    done = problem.store.known(problem.name, command, key)
     if done is not None:
         decision = str(done.decision)
         return decision, row._replace(reward=_unpaid(problem, decision, row.reward))
-    state.arms.check(ask)
-    state.minds.refuse(ask, state.offer(ask))
-    state.close_past(now)
-    decision = state.id_of(state.number)
-    state.decide(ask, now)
-    return decision, row
+    return _carry_out(problem, state, command, now), row
 
 
 def _unpaid(problem: "Problem", decision: str, value: float | None) -> float | None:

@@ -39,6 +39,18 @@ class StoreError(Exception):
     """
 
 
+class InternalError(RuntimeError):
+    """A change failed half-way after it had been checked: a bug of this package, or of your own code.
+
+    Nothing was logged, and the state is read again from the log. The message holds no values; the exception
+    that it came from may.
+    """
+
+    def __init__(self, problem: str, kind: str, error: Exception) -> None:
+        said = f"{kind!r} of problem {problem!r} failed half-way with {type(error).__name__}"
+        super().__init__(f"{said}: a bug of unfog, or of your own code; nothing was changed")
+
+
 class Held(StoreError):
     """Another process, or this one, holds the file.
 

@@ -1,25 +1,21 @@
-"""Open decisions: how long a reward or a true context may still come, and what becomes of a report.
+"""Open decisions: how long a reward or a true context may still come; and what is known of closed ones.
 
 Rewards are accepted within `wait` and true contexts within `within`, both counted from the time of the
 decision. So decisions stop waiting in the order in which they were made.
 
-A report is learnt, kept, late, or refused. `reward`, `reveal` and `void` only say which: they change nothing.
 The state knows everything about an open decision (`Open`). For a closed one the log is read (`Past`): its
-rows say whether it was voided, rewarded or expired, and what was revealed.
+rows say whether it was voided, rewarded or expired, and what was revealed. What becomes of a report is in
+live/commands.py.
 """
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from unfog.live.backend import Row
-from unfog.live.errors import Conflict, Gone, Unknown
+from unfog.live.errors import Gone, Unknown
 from unfog.live.mind import Seen
-from unfog.validation import InputError
-
-if TYPE_CHECKING:
-    from unfog.live.state import State
 
 COMBINED = {
     "last": lambda values: values[-1],
@@ -29,9 +25,6 @@ COMBINED = {
     "max": max,
     "min": min,
 }
-
-Rows: TypeAlias = Callable[[], Sequence[Row]]
-"""Asks the log for the rows of a decision."""
 
 
 class Open:
@@ -229,66 +222,3 @@ class Past:
             if kind == "reveal" and body["outcome"] in ("learnt", "noted"):
                 found |= body["context"]
         return found
-
-
-def reward(state: "State", decision: str, value: float, rows: Rows) -> str | None:
-    """The outcome of a reward; None for one that is known already."""
-    found: Open | Past = state.open.get(decision) or Past(decision, rows())
-    _refuse_void(decision, found.voided)
-    if found.expired:
-        return "late"
-    if found.paid is not None:
-        if found.paid == value:
-            return None
-        if state.terms.combine == "first":
-            return "ignored"
-        allowed = f"the reward it has, {found.paid:g}; several are combined where learn is 'after_wait'"
-        raise Conflict("value", value, allowed)
-    if state.terms.learn == "after_wait":
-        return "kept"
-    seen = state.mind.agent.awaits_context and isinstance(found, Open) and state.minds.awaits_context(found)
-    return "waits" if seen else "learnt"
-
-
-def reveal(
-    state: "State", decision: str, told: Mapping[str, float], now: float, rows: Rows
-) -> dict[str, Any] | None:
-    """The event of a true context; None for one that is known already."""
-    found: Open | Past = state.open.get(decision) or Past(decision, rows())
-    _refuse_void(decision, found.voided)
-    known = found.shown
-    for name, value in told.items():
-        if name in known and known[name] != value:
-            raise Conflict(f"context.{name}", value, f"what was told before: {known[name]:g}")
-    if all(name in known for name in told):
-        return None
-    agent, within = state.mind.agent, state.terms.reveal_within
-    late = within is not None and found.time + within <= now
-    if agent.awaits_context and not late and len(told) < len(state.terms.context):
-        missing = next(name for name in state.terms.context if name not in told)
-        raise InputError(
-            f"context.{missing}", "missing", f"the whole context: {agent.name!r} learns from no part"
-        )
-    outcome = "late" if late else "learnt" if agent.sees_context else "noted"
-    if isinstance(found, Open):
-        return {"context": dict(told), "outcome": outcome}
-    then = {name: found.decided[name] for name in ("denoised", "sd")}
-    return {"context": dict(told), "outcome": outcome, "then": {"noisy": found.decided["context"], **then}}
-
-
-def void(state: "State", decision: str, rows: Rows) -> bool:
-    """Whether it is not void already; refused where something was learnt from it."""
-    found: Open | Past = state.open.get(decision) or Past(decision, rows())
-    if found.voided:
-        return False
-    waits = isinstance(found, Open) and state.minds.awaits(found)
-    if found.paid is not None and not waits:
-        raise Gone(
-            "decision", repr(decision), "a decision without a reward: that of this one is learnt already"
-        )
-    return True
-
-
-def _refuse_void(decision: str, voided: bool) -> None:
-    if voided:
-        raise Gone("decision", repr(decision), "a decision that is not void")

@@ -1,19 +1,28 @@
 """A live problem: its verbs, changes to its arms and shadows, and what can be looked at.
 
-Each request is checked here first. live/pending.py decides what becomes of a report. A verb is handed to the
-store as a `Turn`: the store runs its work on the state, writes down the event that results, and answers once
-that is durable (live/store.py). A request with a key that was used before gets the same answer as before.
-Looking at a problem writes down what has expired, and nothing else.
+Arguments are checked here. A verb is then handed to the store as a command (live/commands.py); the store
+answers once its event is durable (live/store.py). A request with a key that was used before gets the same
+answer as before. Looking at a problem logs what has expired, and nothing else.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from unfog import validation
-from unfog.live import history, inspection, pending, requests
+from unfog.live import history, inspection, requests, snapshot
 from unfog.live.arms import Arms
-from unfog.live.backend import Row
-from unfog.live.config import Terms, fingerprint
+from unfog.live.commands import (
+    AddShadow,
+    ChangeArms,
+    Command,
+    Decide,
+    Freeze,
+    RemoveShadow,
+    Reveal,
+    Reward,
+    Void,
+)
+from unfog.live.config import Terms
 from unfog.live.errors import Conflict, Unknown
 from unfog.live.history import MOST, Around, Asked
 from unfog.live.inspection import Vitals, vitals
@@ -25,41 +34,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from unfog.live.store import Store
-
-
-class Event(NamedTuple):
-    """What a verb did to the state, and has to be written down."""
-
-    decision: str | None
-    body: dict[str, Any]
-
-
-Work: TypeAlias = Callable[[State, float], Event | None]
-"""Changes the state at a time, and says what is to be written; None where it was all known already."""
-
-
-def _nothing(state: State, now: float) -> None:
-    """The work of a turn that only asks whether its key was used."""
-
-
-class Turn(NamedTuple):
-    """What is asked of a store: the request, and the work that does it."""
-
-    problem: str
-    kind: str
-    decision: str | None
-    key: str | None
-    request: Mapping[str, Any]
-    work: Work = _nothing
-
-
-class Done(NamedTuple):
-    """The event of a turn, as it stands in the log."""
-
-    seq: int
-    decision: str | None
-    body: dict[str, Any]
+    from unfog.live.store import Done, Store
 
 
 class Problem:
@@ -104,19 +79,9 @@ class Problem:
         somebody else has chosen, with this `probability`. The same `key` gives the same answer again.
         """
         ask = requests.ask(self.store.made(self.name), context, unit, arms, at, noise, forced, probability)
-
-        known: list[Arms] = []
-
-        def work(state: State, now: float) -> Event:
-            self._refuse(state, ask)
-            state.close_past(now)
-            known.append(state.arms)
-            name = state.id_of(state.number)
-            return Event(name, state.decide(ask, now))
-
-        done = self._act("decide", None, key, ask.request, work)
-        arms = known[0] if known else self._arms()
-        chances, shadows = arms.probabilities(done.body), arms.shadows(done.body)
+        done = self._act(Decide(ask), key)
+        known = self._arms() if done.arms is None else done.arms
+        chances, shadows = known.probabilities(done.body), known.shadows(done.body)
         return requests.decision(done.decision or "", done.body, chances, shadows)
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
@@ -129,34 +94,25 @@ class Problem:
             asks = []
             for i, one in enumerate(wanted):
                 with requests.in_place(f"asked[{i}]"):
-                    asks.append(self.refuse(**one))
+                    asks.append(self._check(**one))
             requests.refuse_keys("asked", [one.get("key") for one in wanted], asks)
-            state = self.store.state(self.name)
+            state = self.store.cache.get(self.name)
             state.minds.refuse_together("asked", asks, state.number)
             return [self.decide(**one) for one in wanted]
 
-    def refuse(self, context: Any, *, key: str | None = None, **asked: Any) -> Ask:
-        """Complain, as `decide` would, of what cannot be decided now; nothing is changed."""
+    def _check(self, context: Any, *, key: str | None = None, **asked: Any) -> Ask:
+        """Raise what `decide` would raise; a request that has its answer is never refused."""
         ask = requests.ask(self.store.made(self.name), context, **asked)
-        with self.store.lock:
-            if key is not None:
-                turn = Turn(self.name, "decide", None, validation.check_name("key", key), ask.request)
-                if self.store.known(turn) is not None:
-                    return ask  # it has its answer, whatever arms there are by now
-            self._refuse(self.store.state(self.name), ask)
+        self.store.check(self.name, Decide(ask), None if key is None else validation.check_name("key", key))
         return ask
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report what a decision earned."""
+        return self._report(self._reward(decision, value), key)
+
+    def _reward(self, decision: object, value: object) -> Reward:
         decision = validation.check_name("decision", decision)
-        paid = self.terms.check_reward("value", value)
-
-        def work(state: State, now: float) -> Event | None:
-            outcome = pending.reward(state, decision, paid, self._rows(decision))
-            body = {"value": paid, "outcome": outcome}
-            return None if outcome is None else self._applied(state, "reward", decision, body, now)
-
-        return self._report("reward", decision, key, {"value": paid}, work)
+        return Reward(decision, self.terms.check_reward("value", value))
 
     def reward_many(
         self, rewards: Mapping[str, float], *, keys: Mapping[str, str] | None = None
@@ -167,17 +123,12 @@ class Problem:
         """
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
-        paid = {
-            validation.check_name("decision", one): self.terms.check_reward("value", x)
-            for one, x in rewards.items()
-        }
+        commands = {command.decision: command for command in map(self._reward, rewards, rewards.values())}
         with self.store.together():
-            state, own = self.store.state(self.name), _keys(keys, paid)
-            for decision, value in paid.items():
-                turn = Turn(self.name, "reward", decision, own.get(decision), {"value": value})
-                if self.store.known(turn) is None:
-                    pending.reward(state, decision, value, self._rows(decision))
-            return {one: self.reward(one, value, key=own.get(one)) for one, value in rewards.items()}
+            own = _keys(keys, commands)
+            for one, command in commands.items():
+                self.store.check(self.name, command, own.get(one))
+            return {one: self._report(command, own.get(one)) for one, command in commands.items()}
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Tell the true context of a decision, whole or in part, when it becomes known."""
@@ -186,22 +137,11 @@ class Problem:
         told = {name: value for name, value in given.items() if value is not None}
         if not told:
             raise InputError("context", shown(context), "one coordinate at least")
-
-        def work(state: State, now: float) -> Event | None:
-            body = pending.reveal(state, decision, told, now, self._rows(decision))
-            return None if body is None else self._applied(state, "reveal", decision, body, now)
-
-        return self._report("reveal", decision, key, {"context": told}, work)
+        return self._report(Reveal(decision, told), key)
 
     def void(self, decision: str, *, key: str | None = None) -> Receipt:
         """It was never shown: learn nothing from it."""
-        decision = validation.check_name("decision", decision)
-
-        def work(state: State, now: float) -> Event | None:
-            news = pending.void(state, decision, self._rows(decision))
-            return self._applied(state, "void", decision, {"outcome": "void"}, now) if news else None
-
-        return self._report("void", decision, key, {}, work)
+        return self._report(Void(validation.check_name("decision", decision)), key)
 
     def add_arm(self, arm: str, vector: Any = None) -> Receipt:
         """One more arm; with its numbers, where arms have any."""
@@ -210,15 +150,15 @@ class Problem:
             if vector is None
             else validation.arm_vector("vector", vector)
         }
-        return self._changed({"add": told})
+        return self._report(ChangeArms({"add": told}))
 
     def retire_arm(self, arm: str) -> Receipt:
         """From now on an arm is not chosen; what was learnt of it is kept."""
-        return self._changed({"retire": [validation.check_name("arm", arm)]})
+        return self._report(ChangeArms({"retire": [validation.check_name("arm", arm)]}))
 
     def restore_arm(self, arm: str) -> Receipt:
         """An arm that was retired may be chosen again."""
-        return self._changed({"restore": [validation.check_name("arm", arm)]})
+        return self._report(ChangeArms({"restore": [validation.check_name("arm", arm)]}))
 
     def change_arms(
         self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
@@ -229,42 +169,23 @@ class Problem:
             told[change] = validation.check_names(change, given) if given else []
         if not any(told.values()):
             raise InputError("arms", "nothing to do", "add, retire or restore")
-        return self._changed({change: given for change, given in told.items() if given})
+        return self._report(ChangeArms({change: given for change, given in told.items() if given}))
 
     def freeze(self, arm: str) -> Receipt:
         """From now on one arm, whatever the context, until `thaw`."""
-        return self._frozen(validation.check_name("arm", arm))
+        return self._report(Freeze(validation.check_name("arm", arm)))
 
     def thaw(self) -> Receipt:
         """The agent decides again."""
-        return self._frozen(None)
+        return self._report(Freeze(None))
 
     def shadow(self, agent: str) -> Receipt:
         """One more agent that decides on the same stream from now on, without being obeyed."""
-        agent = validation.check_name("agent", agent)
-
-        def work(state: State, now: float) -> Event:
-            if agent in state.minds:
-                raise InputError("agent", repr(agent), "one that is not a shadow already")
-            self.store.made(self.name).agent_named("agent", agent, state.arms.features, new="agent")
-            own = fingerprint("agent", agent)
-            body = {"agent": agent, "outcome": "done"} | ({} if own is None else {"fingerprint": own})
-            return self._applied(state, "shadow", None, body, now)
-
-        return self._report("shadow", None, None, {"agent": agent}, work)
+        return self._report(AddShadow(validation.check_name("agent", agent)))
 
     def unshadow(self, agent: str) -> Receipt:
         """A shadow decides no more."""
-        agent = validation.check_name("agent", agent)
-
-        def work(state: State, now: float) -> Event:
-            shadows = [name for name in state.minds if name != OBEYED]
-            if agent not in shadows:
-                raise Unknown("agent", repr(agent), ", ".join(shadows) or "no shadow there is")
-            body = {"agent": agent, "leaves": True, "outcome": "done"}
-            return self._applied(state, "shadow", None, body, now)
-
-        return self._report("shadow", None, None, {"agent": agent, "leaves": True}, work)
+        return self._report(RemoveShadow(validation.check_name("agent", agent)))
 
     def events(self, since: int = 0) -> list[dict[str, Any]]:
         """The log after the event `since`: mappings with seq, kind, decision, time and more."""
@@ -283,7 +204,7 @@ class Problem:
     def vitals(self) -> Vitals:
         """A few numbers for those who watch many problems."""
         with self.store.lock:
-            return vitals(self.store.state(self.name), self.store.now(self.name))
+            return vitals(self.store.cache.get(self.name), self.store.now(self.name))
 
     def belief(self, unit: str | None = None) -> "xr.Dataset":
         """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
@@ -315,9 +236,8 @@ class Problem:
         """The past of all units or of one, as JSON can hold it: see live/history.py."""
         points = count("points", points, 1, MOST)
         with self.store.lock:
-            state, now = self.store.state(self.name), self.store.now(self.name)
             unit = None if unit is None else self._unit(unit)
-            self.store.expire(self.name, state, now)
+            state = self.store.up_to_date(self.name)
             asked, around = self._asked(state, unit, points), self._around(state)
             ring, upto, epoch = self.store.ring(self.name), self.store.log.last, self.store.log.epoch
         self.store.log.commit(upto, epoch)
@@ -327,57 +247,23 @@ class Problem:
     def fingerprint(self) -> str:
         """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
         with self.store.lock:
-            return self.store.digest(self.name)
+            return snapshot.digest(self.store.cache.get(self.name))
 
-    def _act(
-        self, kind: str, decision: str | None, key: str | None, request: Mapping[str, Any], work: Work
-    ) -> Done:
+    def _act(self, command: Command, key: str | None) -> "Done":
         key = None if key is None else validation.check_name("key", key)
-        return self.store.act(Turn(self.name, kind, decision, key, request, work))
+        return self.store.act(self.name, command, key)
 
-    def _report(
-        self, kind: str, decision: str | None, key: str | None, request: Mapping[str, Any], work: Work
-    ) -> Receipt:
-        done = self._act(kind, decision, key, request, work)
+    def _report(self, command: Command, key: str | None = None) -> Receipt:
+        done = self._act(command, key)
         return requests.receipt(done.seq, done.body["outcome"])
-
-    def _applied(
-        self, state: State, kind: str, decision: str | None, body: dict[str, Any], now: float
-    ) -> Event:
-        state.apply(kind, decision, body, now)
-        return Event(decision, body)
-
-    def _rows(self, decision: str) -> Callable[[], Sequence[Row]]:
-        return lambda: self.store.log.of(self.name, decision)
-
-    def _refuse(self, state: State, ask: requests.Ask) -> None:
-        """What cannot be decided now."""
-        state.arms.check(ask)
-        state.minds.refuse(ask, state.offer(ask))
 
     def _arms(self) -> Arms:
         with self.store.lock:
-            return self.store.state(self.name).arms
-
-    def _changed(self, body: dict[str, Any]) -> Receipt:
-        def work(state: State, now: float) -> Event:
-            state.refuse_arms(body)
-            return self._applied(state, "arms", None, {**body, "outcome": "done"}, now)
-
-        return self._report("arms", None, None, body, work)
-
-    def _frozen(self, arm: str | None) -> Receipt:
-        def work(state: State, now: float) -> Event:
-            known = state.arms.available
-            if arm is not None and state.arms.vectors and arm not in known:
-                raise InputError("arm", repr(arm), ", ".join(known))
-            return self._applied(state, "freeze", None, {"arm": arm, "outcome": "done"}, now)
-
-        return self._report("freeze", None, None, {"arm": arm}, work)
+            return self.store.cache.get(self.name).arms
 
     def _unit(self, unit: str | None) -> str:
         """A unit that something was read of; unless named the only one, or no one's."""
-        known = list(self.store.state(self.name).mind.channels)
+        known = list(self.store.cache.get(self.name).mind.channels)
         if unit is None:
             return known[0] if len(known) == 1 else ""
         if validation.check_name("unit", unit) not in known:
@@ -400,7 +286,7 @@ class Problem:
         return Around(state.number, terms.context, terms.floor, arms.place, tuple(arms.eras))
 
 
-def _keys(keys: Mapping[str, str] | None, paid: Mapping[str, float]) -> dict[str, str]:
+def _keys(keys: Mapping[str, str] | None, paid: Collection[str]) -> dict[str, str]:
     """Keys of rewards by decision, each of one reward."""
     if keys is None:
         return {}

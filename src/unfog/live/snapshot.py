@@ -171,7 +171,6 @@ def verified(made: Made, rows: Iterable[Row], since: int = 0) -> tuple[State, Re
         body = json.loads(row.body)
         decisions += row.kind == "decide"
         if row.kind == "decide" and row.seq > since:
-            state.close_past(row.time)
             ask = read(made, {n: body[n] for n in REQUEST if n in body})
             _compare(made, row, body, state.decide(ask, row.time))
             again += 1
@@ -220,16 +219,16 @@ class Held(NamedTuple):
 def replayed(store: "Store", name: str, verify: bool) -> Replayed:
     """What a replay of one problem finds; what is remembered is put right where the log says otherwise."""
     for _ in range(TRIES):
-        held = store.held(name)
+        held = store.cache.held(name)
         try:
             state, found = _replayed(store, name, held, verify)
         except StoreError:
-            if store.holds(name, held) or store.log.closed:
+            if store.cache.holds(name, held) or store.log.closed:
                 raise
             continue  # it was read while it changed
         if _codec.digest(held.told) == digest(state):
             return found
-        if store.put_right(name, held, state, found.events):
+        if store.cache.replace(name, held, state, found.events):
             return found._replace(same=False)
     raise StoreError(f"the log of {name!r} was changed {TRIES} times while it was read; ask again")
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from unfog.agents import predict
 from unfog.agents.base import Moment
+from unfog.agents.grow import grown
 from unfog.agents.round import Denoised, Memory, Offer
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
@@ -237,7 +238,6 @@ class State:
         self.number = 0  # of the next decision
         self.watch = Watch(made, expects=self.mind.agent.can.expect is not None)
         self._erased = set[str]()  # no event of theirs is counted; none comes after what a snapshot has
-        self.unwritten = False  # whether something has changed, or begun to, that is not in the log yet
 
     @property
     def mind(self) -> Mind:
@@ -261,7 +261,7 @@ class State:
 
     def decide(self, ask: Ask, time: float) -> dict[str, Any]:
         """Decide: the body of the event, which has been applied."""
-        self.unwritten = True
+        self.close_past(time)
         self._again(ask.unit)
         told = ask.unit, self.offer(ask), self.arms.features_of(ask.vectors), self.number
         drawn, choices = self._drawn(), self.minds.choose(*told)
@@ -318,7 +318,6 @@ class State:
 
     def apply(self, kind: str, decision: str | None, body: Mapping[str, Any], time: float) -> None:
         """An event of the log."""
-        self.unwritten = True
         self.close_past(time)
         if kind == "decide":
             self._follow(body, time)
@@ -448,11 +447,15 @@ class State:
     def refuse_arms(self, body: Mapping[str, Any]) -> None:
         """Complain of a change of arms that cannot be, or of more than there is memory for."""
         self.arms.refuse(body)
-        if body.get("add"):
-            features = self.arms.with_added(body["add"])
-            for mind in self.minds.values() if features.size > self.arms.features.size else ():
+        if not body.get("add"):
+            return
+        features = self.arms.with_added(body["add"])
+        if features.size > self.arms.features.size:
+            for mind in self.minds.values():
                 self.made.refuse_large("add", mind.agent, features)
-            self.made.knowledge(features)
+            before, after = (self.made.knowledge(one) for one in (self.arms.features, features))
+            for mind in self.minds.values():  # by doing it: nothing of this is kept
+                grown(mind.agent, before, after, mind.setup, mind.memory(""))
 
     def _arms(self, body: Mapping[str, Any]) -> None:
         """Arms come, go and come back."""

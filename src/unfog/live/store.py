@@ -1,24 +1,15 @@
 """A store: the logs of many problems in a file, or of one problem in a database. The log is the truth.
 
-In each call the store holds the lock while it writes down what has expired, changes the state and queues the
-event. It then waits, without the lock, for the commit that holds the event, and answers only after that.
-Events are counted once they are durable (`Counted`), since a commit may fail.
-
-The state of a problem is the fold of its events. It is made when it is first needed, from the newest snapshot
-that fits and the events after it. It is dropped when a commit fails, since it may then hold what the file
-does not.
+What is asked of a problem is a command (live/commands.py). While the store holds the lock it logs what has
+expired, checks the command, changes the state and queues the event. It then waits, without the lock, for the
+commit that holds the event, and answers only after that. Events are counted once they are durable
+(`Counted`), since a commit may fail. What is remembered of problems is in live/cache.py.
 
 The clock gives seconds since 1970 and never goes back, whatever happens to the clock of the machine. The wall
 clock is read once, when the store is opened; from then on a clock that nobody can set says how much time has
 passed. If the last event of a problem is later than the wall clock, time stands still for that problem until
 the wall clock has caught up: no decision expires early because a clock was set back. Other problems are not
 affected: a log from a machine with a fast clock must not make their decisions expire.
-
-Erasing a unit, for instance a person, removes from the log its name, its contexts, noisy and true, what was
-computed from them, and the keys that may name it. Arms, probabilities and rewards stay, as numbers of nobody.
-What was learnt from its contexts goes as well: beliefs are made again from the rest of the log, and an event
-says that this was done, and when. Past decisions stay as they were made. They cannot be made again for
-comparison, since their inputs are gone.
 """
 
 import json
@@ -27,30 +18,32 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.features import MapBuilder
-from unfog.live import config, snapshot, transfer
+from unfog.live import config, erasure, snapshot, transfer
+from unfog.live.arms import Arms
 from unfog.live.backend import Row
+from unfog.live.cache import StateCache
+from unfog.live.commands import Command, Event
 from unfog.live.config import Made, Span, channel_needed
-from unfog.live.errors import Conflict, Reserved, Stale, StoreError, Unknown
+from unfog.live.errors import Conflict, InternalError, Stale, StoreError, Unknown
 from unfog.live.history import Ring
 from unfog.live.log import Log
-from unfog.live.problem import Done, Event, Problem, Turn
+from unfog.live.problem import Problem
 from unfog.live.requests import REQUEST
-from unfog.live.snapshot import Held, Replayed, folded
+from unfog.live.snapshot import Replayed
 from unfog.live.sqlite_file import LAST
 from unfog.live.state import State
-from unfog.validation import InputError, count, shown
+from unfog.validation import count, shown
 
-SNAPSHOT_EVERY = 10_000  # events
-KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")  # of an erased unit
 TEXT = json.JSONEncoder(allow_nan=False).encode  # made once: to make one takes as long as to use it
 Labels: TypeAlias = tuple[str, str, str]  # problem, kind and outcome
 
@@ -132,6 +125,15 @@ class Gathered:
             raise StoreError(f"{self._log.backend.name}: {said}; to ask again with the same key tells")
 
 
+class Done(NamedTuple):
+    """A command that was carried out: its event, as it stands in the log."""
+
+    seq: int
+    decision: str | None
+    body: dict[str, Any]
+    arms: Arms | None = None  # there were then; None where the answer is an earlier one
+
+
 class Unset:
     """Not given: as it was when the problem was made, or else as it is unless told."""
 
@@ -159,14 +161,10 @@ class Store:
         """`log` must be open; `clock` replaces the machine's."""
         self.log = log
         self.lock = threading.RLock()
-        self._clock = Clock(clock)
-        self._epoch = log.epoch
         self._made: dict[str, Made] = {}
-        self._states: dict[str, State] = {}
-        self._since: dict[str, int] = {}  # events since the last snapshot
-        self._reserved = set[str]()  # problems whose logs are being taken in
+        self.cache = StateCache(log, self.lock, self.made)
+        self._clock = Clock(clock)
         self._rings: dict[str, Ring] = {}
-        self._keeping = threading.Lock()  # whoever writes a snapshot has it, and who erases what one may hold
         self._together = 0  # batches that are being gathered, one within the other
         self._counted = Counted(log)
 
@@ -189,7 +187,7 @@ class Store:
     def close(self) -> None:
         """Write what is left, and give the file back."""
         try:
-            self.snapshot()
+            self.cache.save()
         finally:
             self.log.close()
 
@@ -243,7 +241,7 @@ class Store:
         name = validation.check_name("name", name)
         with self.lock:
             if name not in self.log.names():
-                self.refuse_reserved(name)
+                self.cache.refuse_reserved(name)
                 if not given:
                     raise Unknown("name", repr(name), f"{self._known()}; or the terms of a new problem")
                 self._make(name, config.written(given))
@@ -318,7 +316,7 @@ class Store:
             ticket = self.log.add(rows)
             for row in rows:
                 self._counted.add(row.seq, epoch, (name, row.kind, "taken in"))
-            self._states.pop(name, None)
+            self.cache.drop(name)
         self.log.commit(ticket, epoch)
 
     def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
@@ -328,13 +326,13 @@ class Store:
         The file is written anew, so that the old bytes are gone. Copies and exports are not
         the store's to erase.
         """
-        with self._keeping, self.lock:  # a snapshot that is on its way must not come after
+        with self.cache.saving, self.lock:  # a snapshot that is on its way must not come after
             self.log.commit(self.log.last, self.log.epoch)
-            self._states.clear()
+            self.cache.clear()
             try:
-                return erased(self, unit, problem)
+                return erasure.erase_unit(self, unit, problem)
             finally:
-                self._states.clear()
+                self.cache.clear()
 
     def backup(self, path: str | Path) -> None:
         """Copy the store to a file that is not there yet; others go on deciding meanwhile."""
@@ -349,82 +347,96 @@ class Store:
         chosen = self.names() if problem is None else [problem]
         return {name: snapshot.replayed(self, name, verify) for name in chosen}
 
-    def act(self, turn: Turn) -> Done:
-        """Do it, write it down, and answer once that is durable; as before, where the key was used before."""
+    def act(self, name: str, command: Command, key: str | None = None) -> Done:
+        """Carry a command out, log it, and answer once that is durable; with a key that was used before, give
+        the same answer as then.
+        """
         while True:
             with suppress(Stale):  # so many keys came meanwhile that the file must be asked once more
-                return self._acted(turn)
+                return self._act(name, command, key)
 
-    def _acted(self, turn: Turn) -> Done:
-        known, mark = (None, 0) if turn.key is None else self.log.find(turn.problem, turn.key)
+    def _act(self, name: str, command: Command, key: str | None) -> Done:
+        known, mark = (None, 0) if key is None else self.log.find(name, key)
         with self.lock:
-            if turn.key is not None and known is None:
-                known = self.log.recent(turn.problem, turn.key, mark)
-            done = self._first(turn) if known is None else _again(turn, known)
+            if key is not None and known is None:
+                known = self.log.recent(name, key, mark)
+            done = self._carry_out(name, command, key) if known is None else _same(command, key, known)
             # Here, and not later: another thread may begin a batch as soon as the lock is free. And the epoch
             # that the row was built on: the commit of somebody else may fail, and its number be used again.
-            epoch, alone = self._epoch if known is None else self.log.epoch, not self._together
+            epoch, alone = self.cache.epoch if known is None else self.log.epoch, not self._together
         if alone:
             self.log.commit(done.seq, epoch)
-            self.snapshot_if_due()
+            self.cache.save_if_due()
         return done
 
-    def _first(self, turn: Turn) -> Done:
+    def _carry_out(self, name: str, command: Command, key: str | None) -> Done:
         """Nothing was asked with this key before, or there is none."""
-        state, now = self.state(turn.problem), self.now(turn.problem)
-        state.unwritten = False
+        state, now = self.cache.get(name), self.now(name)
+        self._expire(name, state, now)
+        event = command.prepare(state, now, partial(self.log.of, name))  # whatever is refused is refused here
+        if event is None:
+            event = Event(command.target, {**command.request, "outcome": "known"})
+            if key is None:
+                return Done(self._seq_of(name, command), *event)
+            # It is logged, so that the key is not used for something else.
+        with self._changing(name, command.kind):
+            event = command.apply(state, event, now)
+            row = self._log_event(name, command.kind, event, key, now)
+        return Done(row.seq, *event, state.arms)
+
+    @contextmanager
+    def _changing(self, name: str, kind: str) -> Iterator[None]:
+        """Drop a state that was changed in part, or whose event is not in the log: it is made again from the
+        last snapshot and the events after it.
+        """
         try:
-            self.expire(turn.problem, state, now)
-            event = turn.work(state, now)
-            if event is None:
-                body = {**turn.request, "outcome": "known"}
-                if turn.key is None:
-                    return Done(self._seq_of(turn), turn.decision, body)
-                event = Event(turn.decision, body)  # so that the key is not used for something else
-                state.apply(turn.kind, turn.decision, body, now)
-            row = self._row(turn.problem, turn.kind, event.decision, turn.key, now, event.body)
+            yield
         except BaseException as error:
-            if state.unwritten or not isinstance(error, InputError):
-                self._states.pop(turn.problem, None)  # it may be half done: the log says what was
+            self.cache.drop(name)
+            if isinstance(error, Exception) and not isinstance(error, StoreError | MemoryError):
+                raise InternalError(name, kind, error) from error
             raise
-        return Done(row.seq, event.decision, event.body)
 
-    def _seq_of(self, turn: Turn) -> int:
+    def _seq_of(self, name: str, command: Command) -> int:
         """The event that has said it before."""
-        rows = self.log.of(turn.problem, turn.decision or "")
-        return max((row.seq for row in rows if row.kind == turn.kind), default=self.log.last)
+        rows = self.log.of(name, command.target or "")
+        return max((row.seq for row in rows if row.kind == command.kind), default=self.log.last)
 
-    def _row(
-        self, name: str, kind: str, decision: str | None, key: str | None, now: float, body: dict[str, Any]
-    ) -> Row:
-        row = Row(self.log.last + 1, name, kind, decision, key, now, TEXT(body))
-        self.log.add([row], self._epoch)
-        self._since[name] = self._since.get(name, 0) + 1
-        said = body.get("outcome") or body.get("what") or "done"
-        self._counted.add(row.seq, self._epoch, (name, kind, said))
+    def _log_event(self, name: str, kind: str, event: Event, key: str | None, now: float) -> Row:
+        row = Row(self.log.last + 1, name, kind, event.decision, key, now, TEXT(event.body))
+        self.log.add([row], self.cache.epoch)
+        self.cache.count(name)
+        outcome = event.body.get("outcome") or event.body.get("what") or "done"
+        self._counted.add(row.seq, self.cache.epoch, (name, kind, outcome))
         return row
 
-    def known(self, turn: Turn) -> Done | None:
+    def known(self, name: str, command: Command, key: str | None) -> Done | None:
         """The answer that its key has had, if any; a conflict where that was asked for something else."""
-        while turn.key is not None:
-            row, mark = self.log.find(turn.problem, turn.key)
+        while key is not None:
+            row, mark = self.log.find(name, key)
             with suppress(Stale):
-                row = row or self.log.recent(turn.problem, turn.key, mark)
-                return None if row is None else _again(turn, row)
+                row = row or self.log.recent(name, key, mark)
+                return None if row is None else _same(command, key, row)
         return None
 
-    def expire(self, name: str, state: State, now: float) -> None:
-        """Write down what has expired by now. The caller holds the lock."""
+    def check(self, name: str, command: Command, key: str | None = None) -> None:
+        """Raise what `act` would raise for a command that cannot be carried out now; nothing is changed."""
+        with self.lock:
+            if self.known(name, command, key) is None:
+                command.prepare(self.cache.get(name), self.now(name), partial(self.log.of, name))
+
+    def _expire(self, name: str, state: State, now: float) -> None:
+        """Log what has expired by now."""
         while due := state.due(now):  # again: a reward that the wait has made final may await a context
-            for decision, body in due:
-                state.apply("expire", decision, body, now)
-                self._row(name, "expire", decision, None, now, body)
-                state.unwritten = False
+            for event in due:
+                with self._changing(name, "expire"):
+                    state.apply("expire", *event, now)
+                    self._log_event(name, "expire", Event(*event), None, now)
 
     def up_to_date(self, name: str) -> State:
         """What is remembered of a problem, with all that has expired by now. The caller holds the lock."""
-        state = self.state(name)
-        self.expire(name, state, self.now(name))
+        state = self.cache.get(name)
+        self._expire(name, state, self.now(name))
         if not self._together:
             self.log.commit(self.log.last, self.log.epoch)
         return state
@@ -468,141 +480,20 @@ class Store:
                 found = self._made[name] = Made(config.Terms.read(body), new=False)
         return found
 
-    def state(self, name: str) -> State:
-        """What is remembered of a problem. The caller holds the lock."""
-        if self._reserved:
-            self.refuse_reserved(name)
-        if self.log.epoch != self._epoch:
-            self._states.clear()
-            self._epoch = self.log.epoch
-        found = self._states.get(name)
-        if found is None:
-            self.log.commit(self.log.last, self.log.epoch)
-            found, since = snapshot.restored(self.log, name, self.made(name))
-            self._states[name], self._since[name] = found, since
-        return found
-
-    def remembers(self, name: str) -> bool:
-        """Whether `state` has it without reading the log."""
-        return name in self._states and self.log.epoch == self._epoch
-
-    def warmed(self, name: str) -> None:
-        """Read what is to be remembered of a problem, so that who asks for it later need not wait."""
-        with self.lock:
-            self.state(name)
-
-    @contextmanager
-    def reserved(self, name: str) -> Iterator[None]:
-        """Nothing else is done with a problem meanwhile, though the lock is free for all others."""
-        with self.lock:
-            self.refuse_reserved(name)
-            self._reserved.add(name)
-            self._states.pop(name, None)
-            self.log.commit(self.log.last, self.log.epoch)
-        try:
-            yield
-        finally:
-            self._reserved.discard(name)
-
-    def refuse_reserved(self, name: str) -> None:
-        """Complain of a problem whose log is being taken in."""
-        if name in self._reserved:
-            raise Reserved(f"the log of {name!r} is being taken in; ask again when that is done")
-
-    def fresh(self, name: str) -> State:
-        """What the log says of a problem, to be changed without changing what is remembered."""
-        return folded(self.made(name), self.log.read(name))[0]
-
     def ring(self, name: str) -> Ring:
         """The newest decisions of a problem, for who looks at its past. The caller holds the lock."""
         if name not in self._rings:
             self._rings[name] = Ring(self.log, name, self.made(name).terms)
         return self._rings[name]
 
-    def digest(self, name: str) -> str:
-        """A hash of all that is remembered of a problem."""
-        return snapshot.digest(self.state(name))
 
-    def held(self, name: str) -> Held:
-        """What is remembered of a problem now, and up to which row of the log it goes."""
-        with self.lock:
-            self.log.commit(self.log.last, self.log.epoch)  # it holds rows that are queued, too
-            state = self.state(name)
-            return Held(state, snapshot.content(state), self.log.last, self.log.epoch)
-
-    def holds(self, name: str, held: Held) -> bool:
-        """Whether it is that, with what came since; else it was dropped meanwhile, and made anew."""
-        return self._states.get(name) is held.state and self.log.epoch == held.epoch == self._epoch
-
-    def put_right(self, name: str, held: Held, state: State, events: int) -> bool:
-        """Remember the state that so many events up to there say, with what came since.
-
-        False where it was dropped meanwhile.
-        """
-        with self._keeping, self.lock:
-            self.log.commit(self.log.last, self.log.epoch)
-            if not self.holds(name, held):
-                return False
-            self.log.discard(name)  # a snapshot may say the same as what was remembered
-            self._states[name], more = folded(self.made(name), self.log.read(name, held.upto), state)
-            self._since[name] = events + more.events
-            return True
-
-    def snapshot(self) -> None:
-        """Write down what is remembered, so that the next start is quick."""
-        with self._keeping:
-            for name in list(self._states):
-                self._keep(name)
-
-    def snapshot_is_due(self) -> bool:
-        """Whether there were many events since the last time."""
-        return any(since >= SNAPSHOT_EVERY for since in list(self._since.values()))
-
-    def snapshot_if_due(self) -> None:
-        """Write down what is remembered of problems with many events since the last time."""
-        due = [name for name, since in list(self._since.items()) if since >= SNAPSHOT_EVERY]
-        if not due or not self._keeping.acquire(blocking=False):
-            return  # somebody is at it
-        try:
-            for name in due:
-                with suppress(StoreError):  # it is a cache: what was asked for is done
-                    self._keep(name)
-        finally:
-            self._keeping.release()
-
-    def unsaved(self, name: str) -> int:
-        """Events since the last snapshot that somebody who starts anew would have to read."""
-        return self._since.get(name, 0)
-
-    def prove(self) -> None:
-        """Write what is remembered of a problem, due or not: so a disk that failed shows whether it works."""
-        for name in self.names()[:1]:
-            with self.lock:
-                self.state(name)
-                self._since[name] = self._since.get(name, 0) + 1
-            self._keep(name)
-
-    def _keep(self, name: str) -> None:
-        """Others wait only while what is to be written is put together."""
-        with self.lock:
-            state = self._states.get(name)
-            if state is None or self._since.get(name, 0) == 0 or self.log.epoch != self._epoch:
-                return
-            seq, told = self.log.last, snapshot.content(state)
-            self._since[name] = 0
-            epoch = self.log.epoch
-        blob = snapshot.written(told)
-        self.log.commit(seq, epoch)
-        self.log.keep(name, seq, snapshot.fingerprint(self.made(name)), blob)
-
-
-def _again(turn: Turn, row: Row) -> Done:
+def _same(command: Command, key: str | None, row: Row) -> Done:
     """The answer that a key has had; another request with it is a conflict."""
     body: dict[str, Any] = json.loads(row.body)
-    same = row.kind == turn.kind and turn.decision in (None, row.decision)
-    asked = {name: body[name] for name in body if name in (*turn.request, *REQUEST)} if same else {}
-    if not same or asked != json.loads(json.dumps(dict(turn.request))):
-        raise Conflict("key", repr(turn.key), "a new key: this one was used for another request")
+    same = row.kind == command.kind and command.target in (None, row.decision)
+    asked = {name: body[name] for name in body if name in (*command.request, *REQUEST)} if same else {}
+    if not same or asked != json.loads(json.dumps(dict(command.request))):
+        raise Conflict("key", repr(key), "a new key: this one was used for another request")
     return Done(row.seq, row.decision, body)
 
 
@@ -610,44 +501,3 @@ def _as_row(seq: int, name: str, event: Mapping[str, Any]) -> Row:
     """An event as it is written."""
     body = json.dumps(transfer.body_of(event), allow_nan=False)
     return Row(seq, name, event["kind"], event.get("decision"), event.get("key"), event["time"], body)
-
-
-def erased(store: "Store", unit: str, only: str | None = None) -> dict[str, int]:
-    """Erase a unit in all problems of a store, or in one: how many decisions of each."""
-    unit, chosen = validation.check_name("unit", unit), store.names()
-    if only is not None:
-        chosen = [store.handle(only).name]
-    found: dict[str, int] = {}
-    rows: list[Row] = []
-    for problem in chosen:
-        changed = _without_unit(store, problem, unit)
-        if changed:
-            rows += changed
-            found[problem] = sum(row.kind == "decide" for row in changed)
-    if not found:
-        raise Unknown("unit", repr(unit), "a unit that decisions were made for")
-    rows.sort(key=lambda row: row.seq)
-    last = store.log.last
-    for number, (problem, decisions) in enumerate(found.items(), 1):
-        body = json.dumps({"decisions": decisions, "outcome": "done"})
-        rows.append(Row(last + number, problem, "erase", None, None, store.now(problem), body))
-    for problem in found:
-        store.log.discard(problem)
-    store.log.rewrite(rows)
-    return found
-
-
-def _without_unit(store: "Store", problem: str, unit: str) -> list[Row]:
-    """The events of a unit, without what must go."""
-    decisions, rows = set[str | None](), []
-    for row in store.log.read(problem):
-        body: dict[str, Any] = json.loads(row.body)
-        if row.kind == "decide" and body.get("unit") == unit:
-            decisions.add(row.decision)
-        elif row.decision is None or row.decision not in decisions or row.kind != "reveal":
-            if row.decision in decisions and row.key is not None:
-                rows.append(row._replace(key=None))
-            continue
-        left = {name: body[name] for name in KEPT if name in body} | {"erased": True}
-        rows.append(row._replace(key=None, body=json.dumps(left)))
-    return rows

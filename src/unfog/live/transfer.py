@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from unfog import validation
 from unfog.agents.catalogue import EVERY
-from unfog.live import config, requests
+from unfog.live import config, requests, snapshot
 from unfog.live.backend import Row
 from unfog.live.config import Made, Terms, fingerprint
 from unfog.live.errors import Conflict
@@ -100,7 +100,7 @@ def taken_in(
     if first is None or first[1]["kind"] != "problem":
         raise InputError("line 1", "no problem", "the export of a problem, whose first event says its terms")
     name = validation.check_name("problem", first[1].get("problem") if name is None else name)
-    with store.reserved(name):
+    with store.cache.reserved(name):
         return _taken(store, name, first, chain([first], rest), modules)
 
 
@@ -114,7 +114,10 @@ def _taken(store: "Store", name: str, first: Line, lines: Iterator[Line], module
             refuse_modules(event, modules)
     with _refusing(first[0]):
         problem(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
-        state = store.fresh(name) if known else State(Made(Terms.read(body_of(first[1]))))
+        if known:
+            state, _ = snapshot.folded(store.made(name), store.log.read(name))
+        else:
+            state = State(Made(Terms.read(body_of(first[1]))))
     _applied(state, pending, keys, Times(last, store.now()))
     for start in range(0, len(pending), CHUNK):
         store.append(name, [event for _, event in pending[start : start + CHUNK]])

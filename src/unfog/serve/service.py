@@ -237,7 +237,7 @@ class Service:
     async def _remember(self, store: Store, name: str) -> None:
         """Read a problem's log; one that cannot be read does not keep others from being served."""
         try:
-            await asyncio.to_thread(store.warmed, name)
+            await asyncio.to_thread(store.cache.load, name)
             self.broken.pop(name, None)
         except Exception as error:  # noqa: BLE001
             self._break(name, error)

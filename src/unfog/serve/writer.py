@@ -111,14 +111,14 @@ class Writer:
         while self._queue:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
             _deliver(batch, await self._done(batch))
-            if self._keeping is None and self.store.snapshot_is_due():
+            if self._keeping is None and self.store.cache.is_due():
                 self._keeping = asyncio.create_task(self._snapshot())
         self._task = None
 
     async def _snapshot(self) -> None:
         """Beside everything else: it is written from a copy, and only to make that takes the lock."""
         try:
-            await asyncio.to_thread(self.store.snapshot_if_due)
+            await asyncio.to_thread(self.store.cache.save_if_due)
         except Exception as error:  # noqa: BLE001
             log.error(
                 "a snapshot failed: %s", described(error)
@@ -159,7 +159,7 @@ class Writer:
         if not self.trouble or self._closed:
             return
         try:
-            await self._in_thread(self.store.prove)
+            await self._in_thread(self.store.cache.probe)
             self.trouble = ""
         except Exception as error:  # noqa: BLE001
             self.trouble = described(error)
@@ -176,7 +176,7 @@ class Writer:
             self.store.lock.release()
 
     def _is_short(self, name: str) -> bool:
-        return self.store.remembers(name) and self._lengths.is_short(name)
+        return self.store.cache.is_loaded(name) and self._lengths.is_short(name)
 
     def _gathered(self, batch: list[Waiting]) -> Batch:
         with self.store.gathered() as gathered:
@@ -184,7 +184,7 @@ class Writer:
 
     def _tried(self, waiting: Waiting) -> Any:
         name, started = waiting.short, thread_time()
-        remembered = name is not None and self.store.remembers(name)  # to read a log takes long, once
+        remembered = name is not None and self.store.cache.is_loaded(name)  # to read a log takes long, once
         try:
             return waiting.work()
         except Exception as error:  # noqa: BLE001

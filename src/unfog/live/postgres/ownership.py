@@ -382,10 +382,10 @@ class Shared:
 
     def _save(self, name: str) -> None:
         store = self._stores.get(name)
-        if store is None or store.unsaved(name) < TAIL:
+        if store is None or store.cache.unsaved(name) < TAIL:
             return
         if passing() - self._saved.get(name, -SAVED) >= SAVED:
-            store.snapshot()
+            store.cache.save()
             self._saved[name] = passing()
 
     def _give_back(self) -> None:

@@ -1,0 +1,61 @@
+"""What goes when a unit is erased, and what stays.
+
+Erasing a unit, for instance a person, removes from the log its name, its contexts, noisy and true, what was
+computed from them, and the keys that may name it. Arms, probabilities and rewards stay, as numbers of nobody.
+What was learnt from its contexts goes as well: beliefs are made again from the rest of the log, and an event
+says that this was done, and when. Past decisions stay as they were made. They cannot be made again for
+comparison, since their inputs are gone.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from unfog import validation
+from unfog.live.backend import Row
+from unfog.live.errors import Unknown
+
+if TYPE_CHECKING:
+    from unfog.live.store import Store
+
+KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")  # of an erased decision
+
+
+def erase_unit(store: "Store", unit: str, only: str | None = None) -> dict[str, int]:
+    """Erase a unit in all problems of a store, or in one: how many decisions of each."""
+    unit, chosen = validation.check_name("unit", unit), store.names()
+    if only is not None:
+        chosen = [store.handle(only).name]
+    found: dict[str, int] = {}
+    rows: list[Row] = []
+    for problem in chosen:
+        changed = _without_unit(store, problem, unit)
+        if changed:
+            rows += changed
+            found[problem] = sum(row.kind == "decide" for row in changed)
+    if not found:
+        raise Unknown("unit", repr(unit), "a unit that decisions were made for")
+    rows.sort(key=lambda row: row.seq)
+    last = store.log.last
+    for number, (problem, decisions) in enumerate(found.items(), 1):
+        body = json.dumps({"decisions": decisions, "outcome": "done"})
+        rows.append(Row(last + number, problem, "erase", None, None, store.now(problem), body))
+    for problem in found:
+        store.log.discard(problem)
+    store.log.rewrite(rows)
+    return found
+
+
+def _without_unit(store: "Store", problem: str, unit: str) -> list[Row]:
+    """The events of a unit, without what must go."""
+    decisions, rows = set[str | None](), []
+    for row in store.log.read(problem):
+        body: dict[str, Any] = json.loads(row.body)
+        if row.kind == "decide" and body.get("unit") == unit:
+            decisions.add(row.decision)
+        elif row.decision is None or row.decision not in decisions or row.kind != "reveal":
+            if row.decision in decisions and row.key is not None:
+                rows.append(row._replace(key=None))
+            continue
+        left = {name: body[name] for name in KEPT if name in body} | {"erased": True}
+        rows.append(row._replace(key=None, body=json.dumps(left)))
+    return rows
