@@ -115,7 +115,7 @@ def _taken(store: "Store", name: str, first: Line, lines: Iterator[Line], module
     with _refusing(first[0]):
         problem(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
         if known:
-            state, _ = snapshot.folded(store.made(name), store.log.read(name))
+            state, _ = snapshot.restored(store.log, name, store.made(name))
         else:
             state = State(Made(Terms.read(body_of(first[1]))))
     _applied(state, pending, keys, Times(last, store.now()))
