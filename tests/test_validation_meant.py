@@ -75,7 +75,7 @@ def test_names_that_are_told_in_python(tmp_path: Path) -> None:
         walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel())
         walks.decide({"steps": 1}, unit="ann")
         tried: list[tuple[Any, str]] = [
-            (lambda: store.problem("new", context=["a"], arms=["b", "c"], agnt="unfog"), "agent"),
+            (lambda: store.problem("new", context=["a"], arms=["b", "c"], agnt="unfog"), "agent"),  # type: ignore[call-arg]
             (lambda: store.problem("new", context=["a"], arms=["b", "c"], channel=channel(bais=0)), "bias"),
             (lambda: store.problem("walsk"), "walks"),
             (lambda: walks.decide({"step": 1}), "steps"),

@@ -375,7 +375,7 @@ def check_coordinates(field: str, value: Any) -> list[str]:
     return check_names(field, value, MOST_COORDINATES)
 
 
-def check_arms(field: str, value: Any, told: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001
+def check_arms(field: str, value: Any) -> dict[str, Any]:
     """Names of arms, with their vectors where they have any."""
     if value is None:
         return {}

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from unfog.agents.catalogue import EVERY, Catalogue, named, unknown_channel, wit
 from unfog.channel import channel as channels
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
-from unfog.features import FeatureMap
+from unfog.features import FeatureMap, MapBuilder
 from unfog.features.link import KINDS
 from unfog.features.per_arm import PerArm
 from unfog.features.registry import builder, check_map, in_blocks, prior
@@ -43,9 +43,209 @@ from unfog.maths.arrays import Array
 from unfog.validation import LARGEST, REFERENCE, InputError, imported, shown
 
 Span: TypeAlias = str | float | timedelta | None
-COMBINE = ("last", "first", "sum", "mean", "max", "min")
+Function = TypeVar("Function", bound=Callable[..., Any])
+COMBINED: dict[str, Callable[[Sequence[float]], float]] = {
+    "last": lambda rewards: rewards[-1],
+    "first": lambda rewards: rewards[0],
+    "sum": sum,
+    "mean": lambda rewards: sum(rewards) / len(rewards),
+    "max": max,
+    "min": min,
+}
 LEARN = ("at_once", "after_wait")
 LARGEST_SEED = 2**63 - 1
+
+
+def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] | None) -> float:
+    """A reward that may be paid."""
+    allowed = "0 or 1" if rewards == "bernoulli" else "a number"
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InputError(field, shown(value), allowed)
+    low, high = reward_range or (-LARGEST, LARGEST)
+    try:
+        found = float(value)
+    except OverflowError:
+        raise InputError(field, value, allowed) from None
+    if not low <= found <= high or (rewards == "bernoulli" and found not in (0.0, 1.0)):
+        validation.check_reward(field, np.asarray(found), rewards, low, high)
+    return found
+
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+LONGEST = 100 * 365 * 86_400.0
+ALLOWED = 'a number of seconds, or text such as "45s", "30m", "12h", "7d", "2w"; None for no end'
+_WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*")
+
+
+def seconds(field: str, value: object) -> float | None:
+    """A span in seconds; None stays None: no end."""
+    if value is None:
+        return None
+    found = _read(value)
+    if found is None or not 0 < found <= LONGEST:
+        raise InputError(field, shown(value), ALLOWED)
+    return found
+
+
+def _read(value: object) -> float | None:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        return float(max(-LONGEST, min(value, 2 * LONGEST)))  # an integer may be too large for a float
+    match = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
+    return None if match is None else float(match[1]) * SECONDS[match[2]]
+
+
+def _context(field: str, value: Any) -> list[str]:
+    if value is None:
+        raise InputError(field, "not given", "a list of names, one for each coordinate")
+    return validation.check_coordinates(field, value)
+
+
+def _arm_size(field: str, value: Any) -> int | None:
+    return None if value is None else validation.count(field, value, 1, 10_000)
+
+
+def _features(field: str, value: Any) -> str:
+    return "product" if isinstance(value, str) and value == "linear" else path_of(field, value)
+
+
+def _rewards(field: str, value: Any) -> str:
+    return validation.one_of(field, value, KINDS)
+
+
+def _reward_var(field: str, value: Any, rewards: str) -> float | None:
+    if rewards == "bernoulli":
+        if value is not None:
+            raise InputError(field, value, "None: rewards of 0 or 1 have no variance of their own")
+        return None
+    return validation.positive(field, 1.0 if value is None else value)
+
+
+def _range(field: str, value: Any, rewards: str) -> list[float] | None:
+    if value is None:
+        return None
+    allowed = "None, or two numbers: the least and the largest reward"
+    if rewards == "bernoulli":
+        raise InputError(field, value, "None: rewards are 0 or 1")
+    found = validation.numbers(field, value, allowed)
+    if found.shape != (2,) or not found[0] < found[1]:
+        raise InputError(field, value, allowed)
+    return [float(x) for x in found]
+
+
+def _numbers(field: str, value: Any) -> Any:
+    """Shapes are checked by `Made`, which knows the size of theta."""
+    return validation.numbers(field, value, "a number, a list or a matrix of numbers").tolist()
+
+
+def _channel(field: str, value: Any, context: Sequence[str]) -> dict[str, Any] | None:  # noqa: ARG001
+    return None if value is None else channels.channel(value, context).written()
+
+
+def _agent(field: str, value: Any) -> str:
+    return value.name if isinstance(value, Agent) and is_row(value) else path_of(field, value)
+
+
+def _seed(field: str, value: Any) -> int:
+    return secrets.randbits(32) if value is None else validation.count(field, value, 0, LARGEST_SEED)
+
+
+def _share(field: str, value: Any) -> float:
+    if validation.not_negative(field, value) > 1:
+        raise InputError(field, value, "a number from 0 to 1")
+    return float(value)
+
+
+def _default_reward(
+    field: str, value: Any, wait: float | None, rewards: str, reward_range: Sequence[float] | None
+) -> float | None:
+    if value is None:
+        return None
+    if wait is None:
+        raise InputError(field, value, "None without a wait after which it would be learnt")
+    return paid(field, value, rewards, reward_range)
+
+
+def _learn(field: str, value: Any, wait: float | None, default_reward: float | None) -> str:
+    if value is None:
+        return "at_once" if default_reward is None else "after_wait"
+    if validation.one_of(field, value, LEARN) == "after_wait" and wait is None:
+        raise InputError(field, repr(value), "'at_once' without a wait")
+    if value == "at_once" and default_reward is not None:
+        raise InputError(field, repr(value), "'after_wait' where a default reward is set")
+    return str(value)
+
+
+def _combine(field: str, value: Any, learn: str, rewards: str) -> str:
+    if validation.one_of(field, value, tuple(COMBINED)) not in ("last", "first") and learn == "at_once":
+        raise InputError(field, repr(value), "'last' or 'first', unless learn is 'after_wait'")
+    if value in ("sum", "mean") and rewards == "bernoulli":
+        raise InputError(field, repr(value), "one of which rewards of 0 or 1 come: last, first, max, min")
+    return str(value)
+
+
+class Field(NamedTuple):
+    """What is known of a term besides its name and its type in Python."""
+
+    json: str  # its type in JSON, one of those in serve/schemas.py
+    check: Callable[..., Any]  # (name, value, *needs) -> what the log says
+    default: Any = None
+    needs: tuple[str, ...] = ()  # terms that are checked before it, and that its check looks at
+    follows: bool = False  # whether None is as it was drawn, or as it follows from other terms
+
+    def written(self, name: str, value: Any, told: Mapping[str, Any]) -> Any:
+        """The term as the log has it; `told` has those before it."""
+        return self.check(name, value, *(told[other] for other in self.needs))
+
+
+class GivenTerms(TypedDict, total=False):
+    """The terms as a caller gives them. Stores, services, clients and the command line go by this table."""
+
+    context: Annotated[Sequence[str], Field("names or null", _context)]
+    arms: Annotated[Sequence[str] | Mapping[str, Any] | None, Field("arms", validation.check_arms)]
+    arm_size: Annotated[int | None, Field("integer or null", _arm_size)]
+    features: Annotated[str | MapBuilder, Field("reference", _features, "per_arm")]
+    rewards: Annotated[str, Field("name", _rewards, "gaussian")]
+    reward_var: Annotated[
+        float | None, Field("number or null", _reward_var, needs=("rewards",), follows=True)
+    ]
+    reward_range: Annotated[tuple[float, float] | None, Field("range or null", _range, needs=("rewards",))]
+    prior_mean: Annotated[Any, Field("numbers", _numbers, 0.0)]
+    prior_cov: Annotated[Any, Field("numbers", _numbers, 1.0)]
+    channel: Annotated[
+        Channel | Knowledge | Mapping[str, Any] | None, Field("channel", _channel, needs=("context",))
+    ]
+    standardise: Annotated[bool, Field("boolean", validation.flag, True)]
+    agent: Annotated[str | Agent, Field("reference", _agent, "unfog")]
+    seed: Annotated[int | None, Field("integer or null", _seed, follows=True)]
+    floor: Annotated[float, Field("share", _share, 0.05)]
+    wait: Annotated[Span, Field("span", seconds)]
+    default_reward: Annotated[
+        float | None, Field("number or null", _default_reward, needs=("wait", "rewards", "reward_range"))
+    ]
+    learn: Annotated[
+        str | None, Field("name or null", _learn, needs=("wait", "default_reward"), follows=True)
+    ]
+    combine: Annotated[str, Field("name", _combine, "last", needs=("learn", "rewards"))]
+    reveal_within: Annotated[Span, Field("span", seconds, "7d")]
+
+
+FIELDS: dict[str, Field] = {
+    name: kind.__metadata__[0] for name, kind in get_type_hints(GivenTerms, include_extras=True).items()
+}
+
+
+def with_terms(function: Function) -> Function:
+    """Have `help` and `inspect.signature` show each term that a function takes, with its default."""
+    own = inspect.signature(function)
+    named = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    terms = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=FIELDS[name].default, annotation=kind)
+        for name, kind in get_type_hints(GivenTerms).items()
+    ]
+    vars(function)["__signature__"] = own.replace(parameters=[*named, *terms])
+    return function
 
 
 class Terms(NamedTuple):
@@ -88,140 +288,17 @@ class Terms(NamedTuple):
         """A reward that may be paid."""
         return paid(field, value, self.rewards, self.reward_range)
 
-
-def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] | None) -> float:
-    """A reward that may be paid."""
-    allowed = "0 or 1" if rewards == "bernoulli" else "a number"
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(field, shown(value), allowed)
-    low, high = reward_range or (-LARGEST, LARGEST)
-    try:
-        found = float(value)
-    except OverflowError:
-        raise InputError(field, value, allowed) from None
-    if not low <= found <= high or (rewards == "bernoulli" and found not in (0.0, 1.0)):
-        validation.check_reward(field, np.asarray(found), rewards, low, high)
-    return found
-
-
-def _numbers(field: str, value: Any, told: Mapping[str, Any]) -> Any:  # noqa: ARG001
-    """Shapes are checked by `Made`, which knows the size of theta."""
-    return validation.numbers(field, value, "a number, a list or a matrix of numbers").tolist()
-
-
-def _range(field: str, value: Any, told: Mapping[str, Any]) -> list[float] | None:
-    if value is None:
-        return None
-    allowed = "None, or two numbers: the least and the largest reward"
-    if told["rewards"] == "bernoulli":
-        raise InputError(field, value, "None: rewards are 0 or 1")
-    found = validation.numbers(field, value, allowed)
-    if found.shape != (2,) or not found[0] < found[1]:
-        raise InputError(field, value, allowed)
-    return [float(x) for x in found]
-
-
-def _reward_var(field: str, value: Any, told: Mapping[str, Any]) -> float | None:
-    if told["rewards"] == "bernoulli":
-        if value is not None:
-            raise InputError(field, value, "None: rewards of 0 or 1 have no variance of their own")
-        return None
-    return validation.positive(field, 1.0 if value is None else value)
-
-
-def _channel(field: str, value: Any, told: Mapping[str, Any]) -> dict[str, Any] | None:  # noqa: ARG001
-    return None if value is None else channels.channel(value, told["context"]).written()
-
-
-def _agent(field: str, value: Any, told: Mapping[str, Any]) -> str:  # noqa: ARG001
-    return value.name if isinstance(value, Agent) and is_row(value) else path_of(field, value)
-
-
-def _features(field: str, value: Any, told: Mapping[str, Any]) -> str:  # noqa: ARG001
-    return "product" if isinstance(value, str) and value == "linear" else path_of(field, value)
-
-
-def _seed(field: str, value: Any, told: Mapping[str, Any]) -> int:  # noqa: ARG001
-    return secrets.randbits(32) if value is None else validation.count(field, value, 0, LARGEST_SEED)
-
-
-def _share(field: str, value: Any, told: Mapping[str, Any]) -> float:  # noqa: ARG001
-    if validation.not_negative(field, value) > 1:
-        raise InputError(field, value, "a number from 0 to 1")
-    return float(value)
-
-
-def _default_reward(field: str, value: Any, told: Mapping[str, Any]) -> float | None:
-    if value is None:
-        return None
-    if told["wait"] is None:
-        raise InputError(field, value, "None without a wait after which it would be learnt")
-    return paid(field, value, told["rewards"], told["reward_range"])
-
-
-def _learn(field: str, value: Any, told: Mapping[str, Any]) -> str:
-    if value is None:
-        return "at_once" if told["default_reward"] is None else "after_wait"
-    if validation.one_of(field, value, LEARN) == "after_wait" and told["wait"] is None:
-        raise InputError(field, repr(value), "'at_once' without a wait")
-    if value == "at_once" and told["default_reward"] is not None:
-        raise InputError(field, repr(value), "'after_wait' where a default reward is set")
-    return str(value)
-
-
-def _combine(field: str, value: Any, told: Mapping[str, Any]) -> str:
-    if validation.one_of(field, value, COMBINE) not in ("last", "first") and told["learn"] == "at_once":
-        raise InputError(field, repr(value), "'last' or 'first', unless learn is 'after_wait'")
-    if value in ("sum", "mean") and told["rewards"] == "bernoulli":
-        raise InputError(field, repr(value), "one of which rewards of 0 or 1 come: last, first, max, min")
-    return str(value)
-
-
-FIELDS: dict[str, Callable[[str, Any, Mapping[str, Any]], Any]] = {
-    "context": lambda field, value, _: validation.check_coordinates(field, value),
-    "arms": lambda field, value, told: validation.check_arms(field, value, told),
-    "arm_size": lambda field, value, _: None if value is None else validation.count(field, value, 1, 10_000),
-    "features": _features,
-    "rewards": lambda field, value, _: validation.one_of(field, value, KINDS),
-    "reward_var": _reward_var,
-    "reward_range": _range,
-    "prior_mean": _numbers,
-    "prior_cov": _numbers,
-    "channel": _channel,
-    "standardise": lambda field, value, _: validation.flag(field, value),
-    "agent": _agent,
-    "seed": _seed,
-    "floor": _share,
-    "wait": lambda field, value, _: seconds(field, value),
-    "default_reward": _default_reward,
-    "learn": _learn,
-    "combine": _combine,
-    "reveal_within": lambda field, value, _: seconds(field, value),
-}
-
-UNLESS_TOLD: dict[str, Any] = {
-    **dict.fromkeys(("arms", "arm_size", "reward_var", "reward_range", "channel", "seed", "wait")),
-    **dict.fromkeys(("default_reward", "learn")),
-    "features": "per_arm",
-    "rewards": "gaussian",
-    "prior_mean": 0.0,
-    "prior_cov": 1.0,
-    "standardise": True,
-    "agent": "unfog",
-    "floor": 0.05,
-    "combine": "last",
-    "reveal_within": "7d",
-}
+    def combined(self, rewards: Sequence[float]) -> float:
+        """Several rewards of one decision as one."""
+        return float(COMBINED[self.combine](rewards))
 
 
 def written(given: Mapping[str, Any]) -> dict[str, Any]:
     """The terms as JSON, from what a caller gives: every field checked, and what is left out filled in."""
     refuse_unknown(given)
-    if "context" not in given:
-        raise InputError("context", "not given", "a list of names, one for each coordinate")
     told: dict[str, Any] = {}
-    for name, rule in FIELDS.items():
-        told[name] = rule(name, given.get(name, UNLESS_TOLD.get(name)), told)
+    for name, field in FIELDS.items():
+        told[name] = field.written(name, given.get(name, field.default), told)
     return {**told, "fingerprints": _fingerprints(told), "uid": secrets.token_hex(8)}
 
 
@@ -236,13 +313,13 @@ def refuse_other(body: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Complain of what is given and is not as the problem was made."""
     refuse_unknown(given)
     for name, value in given.items():
-        if value is None and name in ("seed", "learn", "reward_var"):
-            continue  # as it was drawn, or followed from the rest
-        now = FIELDS[name](name, value, body)
-        was = body[name]
-        if name == "channel" and isinstance(now, dict) and isinstance(was, dict):
+        field = FIELDS[name]
+        if value is None and field.follows:
+            continue
+        now, was = field.written(name, value, body), body[name]
+        if field.json == "channel" and isinstance(now, dict) and isinstance(was, dict):
             now = {part: now.get(part) for part in was}
-        if now != was or (name == "arms" and list(now) != list(was)):
+        if now != was or (field.json == "arms" and list(now) != list(was)):
             raise InputError(name, value, f"as it was when the problem was made: {_shown(was)}")
     prints = _fingerprints(body)
     for name, was in body["fingerprints"].items():
@@ -257,33 +334,9 @@ def _shown(value: Any) -> str:
 
 def _fingerprints(told: Mapping[str, Any]) -> dict[str, str]:
     """Fingerprints of the features and the agent, where they are the caller's own code."""
-    found = {name: fingerprint(name, told[name]) for name in ("features", "agent") if ":" in told[name]}
+    own = [name for name, field in FIELDS.items() if field.json == "reference" and ":" in told[name]]
+    found = {name: fingerprint(name, told[name]) for name in own}
     return {name: value for name, value in found.items() if value is not None}
-
-
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-LONGEST = 100 * 365 * 86_400.0
-ALLOWED = 'a number of seconds, or text such as "45s", "30m", "12h", "7d", "2w"; None for no end'
-_WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*")
-
-
-def seconds(field: str, value: object) -> float | None:
-    """A span in seconds; None stays None: no end."""
-    if value is None:
-        return None
-    found = _read(value)
-    if found is None or not 0 < found <= LONGEST:
-        raise InputError(field, shown(value), ALLOWED)
-    return found
-
-
-def _read(value: object) -> float | None:
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        return float(max(-LONGEST, min(value, 2 * LONGEST)))  # an integer may be too large for a float
-    match = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
-    return None if match is None else float(match[1]) * SECONDS[match[2]]
 
 
 def is_row(agent: Agent) -> bool:

@@ -17,15 +17,6 @@ from unfog.live.backend import Row
 from unfog.live.errors import Gone, Unknown
 from unfog.live.mind import Seen
 
-COMBINED = {
-    "last": lambda values: values[-1],
-    "first": lambda values: values[0],
-    "sum": sum,
-    "mean": lambda values: sum(values) / len(values),
-    "max": max,
-    "min": min,
-}
-
 
 class Open:
     """A decision that may still change something: its reward, or its true context, may come."""
@@ -174,11 +165,6 @@ class Windows:
         self.open = {one[0]: Open.filled(one) for one in content["open"]}
         self._waiting, self._hidden = (OrderedDict.fromkeys(content[n]) for n in ("waiting", "hidden"))
         self.overdue, self._recent = dict.fromkeys(content["overdue"]), content["recent"]
-
-
-def combined(how: str, values: Sequence[float]) -> float:
-    """Several rewards of one decision as one."""
-    return float(COMBINED[how](values))  # type: ignore[operator]
 
 
 class Past:

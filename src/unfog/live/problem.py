@@ -164,7 +164,7 @@ class Problem:
         self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
     ) -> Receipt:
         """Several such changes as one: all of them, or where one cannot be none."""
-        told: dict[str, Any] = {"add": validation.check_arms("add", add, {}) if add else {}}
+        told: dict[str, Any] = {"add": validation.check_arms("add", add) if add else {}}
         for change, given in (("retire", retire), ("restore", restore)):
             told[change] = validation.check_names(change, given) if given else []
         if not any(told.values()):

@@ -179,7 +179,7 @@ def _float(field: str, value: object, allowed: str) -> float:
 
 def _arms(given: Any) -> Any:
     """Names, or names with vectors."""
-    found = validation.check_arms("arms", given, {})
+    found = validation.check_arms("arms", given)
     return found if isinstance(given, Mapping) else list(found)
 
 

@@ -31,7 +31,7 @@ from unfog.live.arms import Arms
 from unfog.live.config import Made, refuse_changed
 from unfog.live.mind import Law, Mind, Seen
 from unfog.live.monitoring import Watch
-from unfog.live.pending import Open, Windows, combined
+from unfog.live.pending import Open, Windows
 from unfog.live.requests import REQUEST, Ask, read
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Belief
@@ -415,7 +415,7 @@ class State:
         terms, late = self.terms, [self.open[name] for name in self.windows.overdue]
         found: list[tuple[str, dict[str, Any]]] = []
         for one in self.windows.unpaid(time):
-            value = combined(terms.combine, one.rewards) if one.rewards else terms.default_reward
+            value = terms.combined(one.rewards) if one.rewards else terms.default_reward
             found.append((one.id, {"what": "reward", "value": value}))
         late += self.windows.unseen(time)
         return found + [(one.id, {"what": "context"}) for one in late if self.minds.awaits(one)]

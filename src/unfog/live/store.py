@@ -16,24 +16,20 @@ import json
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias, Unpack
 
 from unfog import validation
-from unfog.agents.agent import Agent
-from unfog.channel.channel import Channel
-from unfog.channel.knowledge import Knowledge
-from unfog.features import MapBuilder
 from unfog.live import config, erasure, snapshot, transfer
 from unfog.live.arms import Arms
 from unfog.live.backend import Row
 from unfog.live.cache import StateCache
 from unfog.live.commands import Command, Event
-from unfog.live.config import Made, Span, channel_needed
+from unfog.live.config import GivenTerms, Made, channel_needed, with_terms
 from unfog.live.errors import Conflict, InternalError, Stale, StoreError, Unknown
 from unfog.live.history import Ring
 from unfog.live.log import Log
@@ -134,17 +130,6 @@ class Done(NamedTuple):
     arms: Arms | None = None  # there were then; None where the answer is an earlier one
 
 
-class Unset:
-    """Not given: as it was when the problem was made, or else as it is unless told."""
-
-    def __repr__(self) -> str:
-        """As help shows it."""
-        return "as it was, or unless told"
-
-
-UNSET = Unset()
-
-
 class Store:
     """Open it with `unfog.live.open`. Threads may share it; other processes are kept out.
 
@@ -195,31 +180,8 @@ class Store:
         """The problems that there are."""
         return self.log.names()
 
-    def problem(
-        self,
-        name: str,
-        *,
-        context: Sequence[str] | Unset = UNSET,
-        arms: Sequence[str] | Mapping[str, Any] | Unset | None = UNSET,
-        arm_size: int | Unset | None = UNSET,
-        features: str | MapBuilder | Unset = UNSET,
-        rewards: str | Unset = UNSET,
-        reward_var: float | Unset | None = UNSET,
-        reward_range: tuple[float, float] | Unset | None = UNSET,
-        prior_mean: Any | Unset = UNSET,
-        prior_cov: Any | Unset = UNSET,
-        channel: Channel | Knowledge | Mapping[str, Any] | Unset | None = UNSET,
-        standardise: bool | Unset = UNSET,
-        agent: str | Agent | Unset = UNSET,
-        seed: int | Unset | None = UNSET,
-        floor: float | Unset = UNSET,
-        wait: Span | Unset = UNSET,
-        default_reward: float | Unset | None = UNSET,
-        learn: str | Unset | None = UNSET,
-        combine: str | Unset = UNSET,
-        reveal_within: Span | Unset = UNSET,
-        **others: Any,
-    ) -> Problem:
+    @with_terms
+    def problem(self, name: str, **terms: Unpack[GivenTerms]) -> Problem:
         """The problem of this name; made, where there is none yet and its terms are given.
 
         `context` names the coordinates and `arms` what can be done, with vectors where `features` need them
@@ -235,18 +197,15 @@ class Store:
 
         If the problem exists, any term that you pass must match what it was made with.
         """
-        config.refuse_unknown(others)
-        told = locals()
-        given = {term: told[term] for term in config.FIELDS if told[term] is not UNSET}
         name = validation.check_name("name", name)
         with self.lock:
             if name not in self.log.names():
                 self.cache.refuse_reserved(name)
-                if not given:
+                if not terms:
                     raise Unknown("name", repr(name), f"{self._known()}; or the terms of a new problem")
-                self._make(name, config.written(given))
+                self._make(name, config.written(terms))
             else:
-                config.refuse_other(self._body(name), given)
+                config.refuse_other(self._body(name), terms)
         return self.handle(name)
 
     def handle(self, name: str) -> Problem:

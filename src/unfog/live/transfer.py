@@ -431,7 +431,7 @@ def _arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
             raise InputError(name, shown(found), "a list of names")
         for one in body.get(name, ()):
             validation.check_name(name, one)
-    if "add" in body and validation.check_arms("add", mapping("add", body["add"]), {}) != body["add"]:
+    if "add" in body and validation.check_arms("add", mapping("add", body["add"])) != body["add"]:
         raise InputError("add", shown(body["add"]), "names, each with its numbers or null")
     state.refuse_arms(body)
 

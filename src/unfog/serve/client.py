@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from math import isfinite
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -20,8 +20,8 @@ import numpy as np
 from unfog import validation
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
-from unfog.live import config, requests
-from unfog.live.config import Terms
+from unfog.live import requests
+from unfog.live.config import FIELDS, GivenTerms, Terms, refuse_unknown, with_terms
 from unfog.live.errors import StoreError, Unknown
 from unfog.live.inspection import dataset_from_json
 from unfog.live.requests import ASKED, Decision, Receipt
@@ -102,7 +102,8 @@ class Client:
         """The problems that there are, and that the key may read."""
         return [one["name"] for one in self.problems()]
 
-    def problem(self, name: str, **terms: Any) -> "Remote":
+    @with_terms
+    def problem(self, name: str, **terms: Unpack[GivenTerms]) -> "Remote":
         """The problem of this name; made, where there is none yet and its terms are given.
 
         The terms are those of `unfog.live.Store.problem`. If the problem exists, any
@@ -381,18 +382,19 @@ def _name_in(text: str) -> object:
 
 def terms_to_send(given: Mapping[str, Any]) -> dict[str, Any]:
     """The terms of a problem."""
-    config.refuse_unknown(given)
+    refuse_unknown(given)
     return {name: plain(name, _term(name, value, given)) for name, value in given.items()}
 
 
 def _term(name: str, value: Any, given: Mapping[str, Any]) -> Any:
     """What no JSON can say, in the words of a log."""
-    if name == "channel" and isinstance(value, Channel):
+    field = FIELDS[name]
+    if field.json == "channel" and isinstance(value, Channel):
         return value.written()
-    if name == "channel" and isinstance(value, Knowledge):
-        return config.FIELDS[name](name, value, {"context": given.get("context") or ()})
-    if name in ("agent", "features") and not isinstance(value, str):
-        return config.FIELDS[name](name, value, given)
+    if field.json == "channel" and isinstance(value, Knowledge):
+        return field.check(name, value, given.get("context") or ())
+    if field.json == "reference" and not isinstance(value, str):
+        return field.check(name, value)
     return value
 
 

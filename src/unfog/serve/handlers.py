@@ -36,7 +36,6 @@ from unfog.serve.schemas import (
     Rewards,
     Shadow,
     Table,
-    Terms,
     Void,
 )
 from unfog.validation import InputError
@@ -104,8 +103,7 @@ def received(found: Receipt) -> dict[str, Any]:
 
 def make(call: Call) -> dict[str, Any]:
     """Make a problem; of one that is there, the terms that are given must be as they were."""
-    body: Terms = call.body
-    given = body.model_dump(exclude_unset=True)
+    given = call.body.model_dump(exclude_unset=True)
     name = refuse_name("name", given.pop("name"))
     refuse_modules({"kind": "problem", **given}, call.settings.modules)
     there = name in call.store.names()
@@ -116,7 +114,7 @@ def make(call: Call) -> dict[str, Any]:
 def arms(call: Call) -> dict[str, Any]:
     """Add, retire and restore arms: all of it or, where one cannot be, nothing."""
     body: Change = call.body
-    added = {} if body.add is None else validation.check_arms("add", body.add, {})
+    added = {} if body.add is None else validation.check_arms("add", body.add)
     return received(call.problem.change_arms(add=added, retire=body.retire, restore=body.restore))
 
 

@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 
+from unfog.live.config import FIELDS
 from unfog.live.requests import WORDS
 from unfog.serve.errors import Malformed
 from unfog.validation import LONGEST_NAME, InputError, shown
@@ -174,29 +175,25 @@ class Shadow(Body):
     leave: bool = False
 
 
-class Terms(Body):
-    """A problem: its name and its terms."""
-
-    name: Name
-    context: list[Name] | None = None
-    arms: Arms = None
-    arm_size: int | None = None
-    features: Name | None = None
-    rewards: Name | None = None
-    reward_var: float | None = None
-    reward_range: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
-    prior_mean: Matrix = None
-    prior_cov: Matrix = None
-    channel: Annotated[Any, WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "null"}]})] = None
-    standardise: bool | None = None
-    agent: Name | None = None
-    seed: int | None = None
-    floor: Annotated[float, Field(ge=0, le=1)] | None = None
-    wait: Span = None
-    default_reward: float | None = None
-    learn: Name | None = None
-    combine: Name | None = None
-    reveal_within: Span = None
+JSON_TYPES: dict[str, Any] = {
+    "arms": Arms,
+    "boolean": bool,
+    "channel": Annotated[Any, WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "null"}]})],
+    "integer or null": int | None,
+    "name": Name,
+    "name or null": Name | None,
+    "names or null": list[Name] | None,
+    "number or null": float | None,
+    "numbers": Matrix,
+    "range or null": Annotated[list[float], Field(min_length=2, max_length=2)] | None,
+    "reference": Name,  # or module:name of something that can be imported
+    "share": Annotated[float, Field(ge=0, le=1)],
+    "span": Span,
+}
+_TERMS: dict[str, Any] = {name: (JSON_TYPES[field.json], field.default) for name, field in FIELDS.items()}
+Terms = create_model(
+    "Terms", __base__=Body, __doc__="A problem: its name and its terms.", name=Name, **_TERMS
+)
 
 
 class Table(Body):

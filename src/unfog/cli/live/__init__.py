@@ -20,7 +20,7 @@ app = typer.Typer(
 # Numbers may be negative: what begins with a dash and is no option is a value.
 _NUMBERS = {"ignore_unknown_options": True}
 
-app.command("make", cls=Anywhere, epilog=problem.MAKE_EXAMPLE)(anywhere(problem.make_command))
+app.command("make", cls=problem.Make, epilog=problem.MAKE_EXAMPLE)(anywhere(problem.make_command))
 app.command("decide", cls=Anywhere, epilog=decide.EXAMPLE, context_settings=_NUMBERS)(
     anywhere(decide.command)
 )

@@ -4,12 +4,14 @@
 obeyed. `erase` makes what is known of a unit go, for those who must.
 """
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from unfog.cli.live import common
 from unfog.cli.live.common import Name, StoreFile, Sync, opened, parsed, read_file, say, say_receipt, text_of
 
 MAKE_EXAMPLE = (
@@ -31,6 +33,22 @@ ERASE_EXAMPLE = "Example: unfog live erase walks.unfog --unit ann --yes"
 SIMPLE = '{"context": ["steps", "sleep"], "arms": ["send", "wait"]}'
 
 
+class Make(common.Anywhere):
+    """Its help ends with every term, and what the term is unless it is given."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """What is imported for the terms takes a second: too long for the help of other commands."""
+        from unfog.live.config import FIELDS
+
+        terms = [
+            name if field.default is None else f"{name} = {json.dumps(field.default)}"
+            for name, field in FIELDS.items()
+        ]
+        formatter.write_paragraph()
+        formatter.write_text(f"Terms: {', '.join(terms)}")
+        super().format_epilog(ctx, formatter)
+
+
 def make_command(
     store: StoreFile,
     name: Name,
@@ -38,10 +56,9 @@ def make_command(
         str,
         typer.Option(
             metavar="FILE|-",
-            help="FILE.toml, FILE.json, or - for JSON on stdin: context, arms, features, rewards, reward_var,"
-            " reward_range, prior_mean, prior_cov, channel, standardise, agent, seed, floor, wait,"
-            " default_reward, learn, combine, reveal_within, arm_size. Only the context is a must. The"
-            " channel is a table: context_mean, context_cov, noise_cov, bias_cov, bias.",
+            help="FILE.toml, FILE.json, or - for JSON on stdin: the terms, as `unfog.live.Store.problem` has"
+            " them. Only the context is a must. The channel is a table: context_mean, context_cov, noise_cov,"
+            " bias_cov, bias.",
         ),
     ],
     sync: Sync = "full",
