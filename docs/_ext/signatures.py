@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import inspect
+import re
 import textwrap
 from typing import Any
 
@@ -34,6 +35,10 @@ def _bare(signature: inspect.Signature) -> inspect.Signature:
 
 
 def _of_function(found: Any) -> str:
+    own = vars(found).get("__signature__")  # of keywords that a table has
+    if own is not None:
+        kept = [one for name, one in own.parameters.items() if name != "self"]
+        return re.sub(r"\b(?:[a-z_]\w*\.)+(?=\w)", "", str(own.replace(parameters=kept)))
     node = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(found)))).body[0]
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     named = node.args.posonlyargs or node.args.args

@@ -18,6 +18,7 @@ from tests.docs.site import STYLES, Site, outside
 from unfog.agents.catalogue import AGENTS
 from unfog.channel.knowledge import Knowledge
 from unfog.lab.spec import DEFAULTS, KINDS, RunSpec, Spec
+from unfog.live import Store
 from unfog.validation import InputError
 
 
@@ -100,6 +101,12 @@ def test_a_docstring_becomes_markdown() -> None:
     found = docstrings.markdown(text)
     assert "```pycon\n>>> 1 + 1\n2\n```\n\nMore for \\$5." in found
     assert "**Parameters**\n\n- `a, b`: what" in found
+
+
+def test_a_signature_shows_keywords_that_a_table_has() -> None:
+    told = signatures.of(Store.problem)
+    assert told.startswith("(name: str, *, context: Sequence[str] = None, arms: Sequence[str] | Mapping")
+    assert told.endswith("reveal_within: str | float | timedelta | None = '7d') -> Problem")
 
 
 def test_a_signature_is_that_of_the_source() -> None:
