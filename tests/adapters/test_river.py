@@ -78,7 +78,7 @@ def test_equal_readings_are_rewarded_in_the_order_of_their_decisions() -> None:
         assert arm == choice.arm
         policy.update(arm, dict(enumerate(noisy)), float(t))
         decider.learn(choice, float(t))
-    found, wanted = policy._decider._mind.theta(), decider._mind.theta()
+    found, wanted = policy._decider._runner.theta(), decider._runner.theta()
     np.testing.assert_allclose(found.mean, wanted.mean, rtol=1e-12)
 
 
@@ -123,7 +123,7 @@ def test_a_reading_is_observed_once_whoever_chose() -> None:
             policy.pull([*range(4)], context)
         policy.update(3, context, float(noisy[0]))
         decider.learn(decider.follow(noisy, 3), float(noisy[0]))
-    found, wanted = policy._decider._mind, decider._mind
+    found, wanted = policy._decider._runner, decider._runner
     np.testing.assert_allclose(found.theta().mean, wanted.theta().mean, rtol=1e-12)
     bias, other = found.bias(""), wanted.bias("")
     assert bias is not None
@@ -146,7 +146,7 @@ def test_replay_of_a_log() -> None:
     observed = Decider("unfog", fixed(), seed=2)
     for row in noisy:
         observed.follow(row, 0)
-    found, wanted = policy._decider._mind.bias(""), observed._mind.bias("")
+    found, wanted = policy._decider._runner.bias(""), observed._runner.bias("")
     assert found is not None
     assert wanted is not None
     np.testing.assert_allclose(found[1], wanted[1], rtol=1e-12)

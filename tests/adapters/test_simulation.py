@@ -69,8 +69,8 @@ def test_an_arm_that_somebody_else_chose_is_learnt_from_alike() -> None:
     last = np.array([0.3, 1.0, -2.0])
     assert np.allclose(own.probabilities(last), following.probabilities(last), rtol=0, atol=1e-12)
     assert own.decide(last).arm == following.decide(last).arm
-    np.testing.assert_allclose(own._mind.theta().mean, following._mind.theta().mean, rtol=1e-12)
-    assert np.abs(own._mind.theta().mean).max() > 0.1
+    np.testing.assert_allclose(own._runner.theta().mean, following._runner.theta().mean, rtol=1e-12)
+    assert np.abs(own._runner.theta().mean).max() > 0.1
 
 
 @pytest.mark.parametrize("law", ["normal", "uniform"])

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from tests.evaluation.logs import World
-from unfog.agents import round as rounds
+from unfog.agents.round import Offer
+from unfog.agents.runner import Runner
 from unfog.evaluation.context import Scene
-from unfog.evaluation.policies import Life, Pupil, Replayed, pupil, replayed
+from unfog.evaluation.policies import LogAgent, Replayed, log_agent, replayed
 from unfog.maths.arrays import Array
 
 WORLD = World(d=2, arms=3)
@@ -16,7 +17,7 @@ def test_a_share_of_rounds_counts_that_is_the_smallest_probability() -> None:
     """Of 1,500 rounds a binomial number: within four standard deviations, wrong once in 15,000."""
     log = WORLD.log(1500, 5)
     assert log.probabilities is not None
-    found = replayed(pupil("naive", Scene(log)))
+    found = replayed(log_agent("naive", Scene(log)))
     least = log.probabilities.min()
     assert abs(len(found.accepted) - 1500 * least) < 4 * np.sqrt(1500 * least * (1 - least))
     assert least < 0.15
@@ -27,23 +28,20 @@ def test_rounds_that_count_have_the_law_of_contexts() -> None:
     standard errors in each of two coordinates.
     """
     log = WORLD.log(3000, 6)
-    accepted = replayed(pupil("naive", Scene(log))).accepted
+    accepted = replayed(log_agent("naive", Scene(log))).accepted
     gap = log.noisy[accepted].mean(axis=0) - log.noisy.mean(axis=0)
     assert (np.abs(gap) < 4 * log.noisy.std(axis=0) / np.sqrt(len(accepted))).all()
     assert len(accepted) > 150
 
 
-def played(one: Pupil, paid: Array, number: int) -> float:
+def played(one: LogAgent, paid: Array, number: int) -> float:
     """The mean of what the agent earns in the first rounds, when it is paid for what it chooses."""
-    normals, life, earned = one.normals(), Life(one), 0.0
-    memory = life.memory(0)
+    runner, features, earned = Runner(one.agent, one.known, one.scene.seed), one.scene.features, 0.0
     for t in range(number):
-        considered = one.consider(memory, t, t)
-        arm = one.agent.chooser.choose(considered.view, normals.next()[0])
-        decision = rounds.taken(one.agent, one.setup, one.scene.features, considered, arm)
-        memory = rounds.observed(one.agent, one.setup, memory, decision)
-        memory, _ = rounds.reward(one.agent, one.setup, memory, decision, paid[[t], arm])
-        earned += float(paid[t, arm[0]])
+        considered = runner.consider("", Offer(one.noisy[[t]], time=np.asarray(t)), features)
+        arm, _ = runner.choose(considered, runner.draw(), t)
+        runner.reward("", runner.take("", considered, arm, features), paid[t, arm])
+        earned += float(paid[t, arm])
     return earned / number
 
 
@@ -55,7 +53,7 @@ def test_a_replayed_agent_earns_what_it_earns_when_it_plays() -> None:
     gaps = []
     for seed in range(15):
         log, rng = WORLD.log(150, 100 + seed, uniform=True), np.random.default_rng([1, seed])
-        one = pupil("naive", Scene(log, WORLD.channel))
+        one = log_agent("naive", Scene(log, WORLD.channel))
         accepted = replayed(one).accepted
         true, noisy = WORLD.contexts(150, rng)
         paid = WORLD.scores(true) + 0.3 * rng.standard_normal((150, 3))

@@ -10,7 +10,7 @@ from tests.evaluation.logs import World
 from tests.live.ground import Hand, opened
 from unfog.evaluation.context import Scene
 from unfog.evaluation.log import Log
-from unfog.evaluation.policies import pupil, taught
+from unfog.evaluation.policies import log_agent, taught
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 
@@ -62,14 +62,14 @@ def test_an_agent_taught_by_a_log_says_what_it_said_live(tmp_path: Path) -> None
     assert len(np.unique(log.arm)) == 3
     assert set(said) == {"late", "gaps"}
     for name, expected in said.items():
-        found = taught(pupil(name, Scene(log, WORLD.channel)))
+        found = taught(log_agent(name, Scene(log, WORLD.channel)))
         np.testing.assert_allclose((1 - FLOOR) * found + FLOOR / 3, expected, atol=1e-12)
 
 
 def test_what_it_says_hangs_on_the_past_alone() -> None:
     log = WORLD.log(40, 3, shown=0.5)
     scene = Scene(log, WORLD.channel)
-    one = pupil("late-thompson", scene)
+    one = log_agent("late-thompson", scene)
     before = taught(one)
     reward, noisy = one.reward.copy(), one.noisy.copy()
     reward[20:], noisy[21:] = -reward[20:], 0.0
@@ -81,7 +81,7 @@ def test_what_it_says_hangs_on_the_past_alone() -> None:
 
 def test_progress_is_told_round_by_round() -> None:
     told = list[int]()
-    taught(pupil("naive", Scene(WORLD.log(12, 3))), told.append)
+    taught(log_agent("naive", Scene(WORLD.log(12, 3))), told.append)
     assert sum(told) == 12
 
 
@@ -95,9 +95,9 @@ def test_progress_is_told_round_by_round() -> None:
 )
 def test_agents_that_cannot_be_taught_are_refused(name: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        pupil(name, Scene(WORLD.log(12, 3), WORLD.channel))
+        log_agent(name, Scene(WORLD.log(12, 3), WORLD.channel))
 
 
 def test_a_setting_that_does_not_fit_is_named() -> None:
     with pytest.raises(InputError, match=r"^policies\.before: 9; allowed: less than "):
-        pupil("polinucb:before=9", Scene(WORLD.log(12, 3, shown=1.0), WORLD.channel))
+        log_agent("polinucb:before=9", Scene(WORLD.log(12, 3, shown=1.0), WORLD.channel))

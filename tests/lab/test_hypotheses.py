@@ -27,12 +27,12 @@ def test_they_are_the_weights_of_the_agent_that_plays(agent: str, odd: dict[str,
     truth = problem.truth(truth_draws(4, range(3), problem.truth_draws()))
     player = Player(Catalogue()[agent], problem, truth, 4, range(3))
     nature = RoundDraws(4, range(3), "rounds", problem.round_normals()).next(rounds)
-    normals = player.draws.next(rounds)
+    normals = player.runner.normals.next(rounds)
     for t in range(rounds):
         emission = problem.emit(truth, nature[:, t], np.asarray(t))
         decision = player.round(emission, normals[:, t], lambda arm: np.zeros(3))
         player.reveal(decision, emission)
-        weights = Adaptive().probabilities(player.memory.denoiser)
+        weights = Adaptive().probabilities(player.runner.memory().denoiser)
         np.testing.assert_allclose(found.sel(round=t + 1), weights, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.sum("hypothesis"), 1.0)
 

@@ -49,8 +49,8 @@ def replayed(store: Store, name: str = "p") -> str:
 
 def theta(store: Store, name: str = "p") -> tuple[Array, Array]:
     """Mean (m,) and covariance of what is believed of theta."""
-    mind = store.cache.get(name).mind
-    found: Any = mind.agent.learner.belief(mind.setup.learner, mind.learner)
+    runner = store.cache.get(name).runner
+    found: Any = runner.agent.learner.belief(runner.setup.learner, runner.learner)
     root = found.root
     cov = root @ np.swapaxes(root, -1, -2)
     return np.array(found.mean).reshape(-1), np.array(cov)

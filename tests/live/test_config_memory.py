@@ -104,8 +104,8 @@ def test_the_estimate_is_about_what_is_taken(store: Store, agent: str, rewards: 
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    mind = store.cache.get("walks").mind
-    assert most / 2 < config.bytes_needed(mind.agent, mind.known) < 5 * most
+    runner = store.cache.get("walks").runner
+    assert most / 2 < config.bytes_needed(runner.agent, runner.known) < 5 * most
 
 
 def test_arms_that_come_with_decisions_need_features_with_numbers(store: Store) -> None:

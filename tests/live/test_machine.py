@@ -57,7 +57,7 @@ class Machine(RuleBasedStateMachine):
         self.terms = KINDS[self.kind]
         self.arms, self.retired, self.frozen = list(ARMS), set[str](), ""
         self.live = self.open()
-        told, agent = self.live.terms, self.live.store.cache.get("p").mind.agent
+        told, agent = self.live.terms, self.live.store.cache.get("p").runner.agent
         rules = told.wait, told.default_reward, told.learn == "after_wait", told.combine, told.reveal_within
         self.book = Book(*rules, awaits=agent.awaits_context, sees=agent.sees_context)
         for x in (0.5, 2.0):
@@ -261,7 +261,7 @@ class Machine(RuleBasedStateMachine):
         assert [one.id for one in opened if not one.settled] == self.book.pending()
         found = [_event(one) for one in self.live.events()[1:]]
         assert found == self.book.events
-        assert self.live.store.cache.get("p").mind.learnt == len(self.book.learnt())
+        assert self.live.store.cache.get("p").runner.learnt == len(self.book.learnt())
         if len(self.book.events) % 4 == 0:
             assert self.live.fingerprint() == replayed(self.live.store)
         if self.kind in ("no wait", "naive, default"):

@@ -42,7 +42,7 @@ def decided(problem: Problem, number: int, units: list[str], seed: int = 1) -> l
     chance, found = np.random.default_rng(seed), []
     for _ in range(number):
         unit = units[chance.integers(len(units))]
-        law = state_of(problem).mind.bias(unit)
+        law = state_of(problem).runner.bias(unit)
         problem.decide(chance.normal([1.8, -2.5], 1.5).tolist(), unit=unit)
         found.append({"unit": unit, "law": law})
     return found
@@ -52,7 +52,7 @@ def test_a_unit_has_samples_of_what_was_believed_of_it(tmp_path: Path) -> None:
     with opened(tmp_path, Hand()) as store:
         said = decided(problem(store), 92, ["ann", "bob"])
         state = state_of(problem(store))
-        now = state.mind.bias("ann")
+        now = state.runner.bias("ann")
         found = state.watch.tracks.of("ann", now)
     own = [(number, one["law"]) for number, one in enumerate(said) if one["unit"] == "ann"]
     every = FIRST_EVERY * 2 ** int(np.ceil(np.log2(len(own) / FIRST_EVERY / FEWER)))

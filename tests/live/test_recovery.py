@@ -237,7 +237,7 @@ def test_a_snapshot_on_its_way_holds_up_nobody_but_who_erases(
             thread.join(10)
         monkeypatch.undo()
         assert store.log.snapshot("walks") is None
-        assert "ann" not in store.cache.get("walks").mind.channels
+        assert "ann" not in store.cache.get("walks").runner.channels
         found = walks.fingerprint()
     with player.open(path) as store:
         assert store.problem("walks").fingerprint() == found

@@ -113,7 +113,7 @@ def many(path: Path, agent: str, number: int) -> None:
         order = dice.permutation(number)
         found = live.reward_many({ids[i]: float(i % 2) for i in order})
         assert {one.outcome for one in found.values()} == {"learnt"}
-        assert store.cache.get("p").mind.learnt == number
+        assert store.cache.get("p").runner.learnt == number
         assert len(live.pending()) == 1
         assert live.fingerprint() == replayed(store)
 
@@ -165,7 +165,7 @@ def test_to_look_is_a_call_that_lets_things_expire(tmp_path: Path) -> None:
         live.decide([0, 1])
         clock.time += 3600
         assert live.pending() == []
-        assert store.cache.get("p").mind.learnt == kinds(live, "expire") == 1
+        assert store.cache.get("p").runner.learnt == kinds(live, "expire") == 1
         live.decide([0, 1])
         clock.time += 3600
         assert live.belief().attrs["rewards_learnt"] == 2

@@ -92,10 +92,10 @@ def test_no_byte_of_it_is_left(tmp_path: Path, agent: str) -> None:
 
 def learnt(store: Store, name: str = "walks") -> dict[str, Any]:
     """What is believed of theta and, for each unit, of its channel, by every agent."""
-    minds = snapshot.content(store.cache.get(name))["minds"]
+    runners = snapshot.content(store.cache.get(name))["runners"]
     return {
-        one: {"learner": mind["learner"], "channels": mind["channels"], "learnt": mind["learnt"]}
-        for one, mind in minds.items()
+        one: {"learner": runner["learner"], "channels": runner["channels"], "learnt": runner["learnt"]}
+        for one, runner in runners.items()
     }
 
 
@@ -126,8 +126,8 @@ def test_the_rest_is_believed_as_if_it_had_never_been_learnt_from(tmp_path: Path
                 else:
                     other.reveal(name, event["context"])
         never = learnt(store)
-    for mind in never.values():
-        del mind["channels"]["hermione"]
+    for runner in never.values():
+        del runner["channels"]["hermione"]
     assert _codec.digest(erased) == _codec.digest(never)
 
 

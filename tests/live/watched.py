@@ -32,7 +32,7 @@ def rounds(problem: Problem, agent: Agent, number: int, worlds: int, seed: int) 
     truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
     player = Player(agent, problem, truth, seed, trials)
     nature, uniforms = Nature(problem, seed, trials).next(number)
-    draws = player.draws.next(number)
+    draws = player.runner.normals.next(number)
     for t in range(number):
         emission = emitted(problem, truth, nature[:, t], uniforms[:, t], np.asarray(t))
         paid: list[Array] = []
@@ -42,8 +42,10 @@ def rounds(problem: Problem, agent: Agent, number: int, worlds: int, seed: int) 
             paid.append(problem.reward(score, nature[:, t]))
             return paid[0]
 
-        before = player.memory
+        before = player.runner.memory()
         decision = player.reveal(player.round(emission, draws[:, t], pay), emission)
         lost = np.full_like(emission.noisy, np.nan)
         noisy = emission.noisy if emission.mask is None else np.where(emission.mask > 0, emission.noisy, lost)
-        yield Round(player.setup, before, player.memory, decision, emission, noisy, paid[0], truth)
+        yield Round(
+            player.runner.setup, before, player.runner.memory(), decision, emission, noisy, paid[0], truth
+        )

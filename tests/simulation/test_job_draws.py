@@ -3,9 +3,10 @@
 import numpy as np
 
 from unfog.agents.catalogue import Catalogue
+from unfog.agents.runner import StepDraws
 from unfog.maths.logistic import normals as latent_normals
 from unfog.maths.random import generator
-from unfog.simulation.job import StepDraws, truth_draws
+from unfog.simulation.job import truth_draws
 from unfog.worlds.problem import Draws
 from unfog.worlds.synthetic import LogisticProblem
 

@@ -125,7 +125,7 @@ def test_each_unit_is_learnt_as_if_it_were_alone() -> None:
     many = Player(agent, world, truth, 0, range(3))
     alone = [Player(agent, problem(), truth, 0, range(3)) for _ in range(2)]
     for t in range(8):
-        emission, draws = emitted(world, truth, t, seed=t), many.draws.next(1)[:, 0]
+        emission, draws = emitted(world, truth, t, seed=t), many.runner.normals.next(1)[:, 0]
         decision = many.round(emission, draws, lambda _: np.zeros(3))
         other = alone[t % 2].round(emission._replace(unit=None), draws, lambda _: np.zeros(3))
         np.testing.assert_allclose(decision.context.mean, other.context.mean, rtol=1e-12)

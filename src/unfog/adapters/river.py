@@ -94,7 +94,7 @@ class RiverPolicy(ContextualPolicy):
         choice = self._waiting.take(noisy)
         if choice is None:
             choice = self._decider.follow(noisy, place)
-        choice.arm = place  # the reading was observed already, whoever chose the arm
+        choice.change_arm(place)  # the reading was observed already, whoever chose the arm
         self._decider.learn(choice, reward)
         super().update(arm_id, context, *args, **kwargs)  # type: ignore[no-untyped-call]
 

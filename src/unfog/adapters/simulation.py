@@ -6,7 +6,7 @@
     learn    the reward of that decision comes, at once or later
     reveal   so does its true context, where it ever does
 
-The round is that of agents/round.py, kept together by live/mind.py; nothing is decided or learnt here. The
+The round is that of agents/round.py, held by agents/runner.py; nothing is decided or learnt here. The
 random numbers are those that the lab gives the agent in this trial of this seed, so that an agent which is
 fed a trial of the lab takes the arms that it takes there.
 
@@ -26,14 +26,12 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog import validation
-from unfog.agents import round as rounds
 from unfog.agents.agent import Agent, refuse_misfit
 from unfog.agents.catalogue import Catalogue, named, with_own
-from unfog.agents.round import Denoised, Offer
+from unfog.agents.round import Considered, Decision, Offer
+from unfog.agents.runner import Recent, Runner
 from unfog.features import FeatureMap
-from unfog.live.mind import PROPENSITY_DRAWS, Mind, Seen
 from unfog.maths.arrays import Array, Bools, Ints
-from unfog.maths.random import generator
 from unfog.simulation import MOST_SEED, MOST_TRIALS
 from unfog.simulation.engines.numpy import BLOCK_ROUNDS, make_block
 from unfog.simulation.job import Job, Nature, truth_draws
@@ -60,7 +58,13 @@ class Choice:
     probability: float
     probabilities: Array  # (K,)
     unit: str
-    seen: Seen  # what the agent keeps of it; changes as more becomes known
+    decision: Decision  # the round as far as it has come; changes as more becomes known
+
+    def change_arm(self, arm: int) -> None:
+        """Another arm was taken than was chosen."""
+        place = np.asarray([arm])
+        evidence = self.decision.evidence._replace(arm=place)
+        self.arm, self.decision = arm, self.decision._replace(arm=place, evidence=evidence)
 
 
 class Decider:
@@ -97,9 +101,8 @@ class Decider:
         self.problem = problem
         self.features = features_of(problem) if features is None else features
         self.agent = _row(agent, problem, self.features, shown)
-        self._mind = Mind(self.agent, problem.knowledge(), seed)
-        self._mind.draws, self._mind.steps = (generator(seed, trial, what) for what in ("agent", "learner"))
-        self._number, self._recent = 0, dict[str, deque[Choice]]()
+        self._runner = Runner(self.agent, problem.knowledge(), seed, [trial])
+        self._number, self._recent = 0, Recent[Choice](self._runner.lag)
 
     def decide(
         self,
@@ -113,12 +116,10 @@ class Decider:
         """Choose one of these arms, or of all, for a noisy context (d,)."""
         offer, who = self._offer(noisy, measured, time, arms), str(unit)
         self._again(who)
-        normals = self._mind.advance()
-        considered = self._mind.consider(who, offer, self.features)
-        arm, shares = self._mind.choose(considered, normals, self._number)
-        belief = None if self.agent.can.look_back is None else considered.view.belief
-        denoised = Denoised(considered.reading, considered.view.context, belief)
-        return self._kept(denoised, arm, shares, who)
+        normals = self._runner.draw()
+        considered = self._runner.consider(who, offer, self.features)
+        arm, shares = self._runner.choose(considered, normals, self._number)
+        return self._taken(considered, arm, shares, who)
 
     def follow(
         self,
@@ -132,46 +133,39 @@ class Decider:
         """A round whose arm somebody else has chosen; it is learnt from like any other."""
         offer, who = self._offer(noisy, measured, time, [arm]), str(unit)
         self._again(who)
-        self._mind.advance()
-        shares = np.eye(self.problem.arms())[arm]
-        return self._kept(self._mind.denoise(who, offer, self.features), arm, shares, who)
+        self._runner.draw()
+        considered = self._runner.consider(who, offer, self.features)
+        return self._taken(considered, arm, np.eye(self.problem.arms())[arm], who)
 
     def learn(self, choice: Choice, reward: float) -> None:
         """What the decision has earned."""
         validation.check_reward("reward", np.asarray(reward, float), self.problem.rewards.kind)
-        told = choice.unit, choice.seen, choice.arm, self.features, float(reward)
-        choice.seen, _ = self._mind.reward(*told)
+        choice.decision = self._runner.reward(choice.unit, choice.decision, float(reward))
 
     def reveal(self, choice: Choice, context: Array) -> None:
         """The true context (d,), not a number where it stays hidden; ignored by who learns from none."""
         validation.check_finite("context", np.asarray(context, float), gaps="hidden")
         if self.agent.sees_context:
-            told = choice.unit, choice.seen, choice.arm, self.features
-            choice.seen = self._mind.reveal(*told, np.asarray(context, float)[None])
+            told = np.asarray(context, float)[None]
+            choice.decision = self._runner.reveal(choice.unit, choice.decision, told)
 
     def probabilities(self, noisy: Array, *, arms: Collection[int] | None = None, unit: object = "") -> Array:
         """The probability of each arm if `decide` were called now, (K,); nothing is drawn or learnt by it."""
-        mind, offer = self._mind, self._offer(noisy, None, None, arms)
-        draws = generator(mind.seed, self._number, "propensity").standard_normal(
-            (PROPENSITY_DRAWS, 1, mind.width)
-        )
-        told = self.agent, mind.setup, mind.memory(str(unit)), self.features
-        return rounds.probabilities(*told, offer, draws)[0]
+        offer = self._offer(noisy, None, None, arms)
+        return self._runner.probabilities(str(unit), offer, self.features, self._number)
 
-    def _kept(self, denoised: Denoised, arm: int, shares: Array, unit: str) -> Choice:
-        seen = self._mind.observe(unit, denoised)
-        choice = Choice(arm, float(shares[arm]), shares, unit, seen)
+    def _taken(self, considered: Considered, arm: int, shares: Array, unit: str) -> Choice:
+        decision = self._runner.take(unit, considered, arm, self.features)
+        choice = Choice(arm, float(shares[arm]), shares, unit, decision)
         self._number += 1
-        if self.agent.can.revisit is not None:
-            self._recent.setdefault(unit, deque()).append(choice)
+        self._recent.add(unit, choice)
         return choice
 
     def _again(self, unit: str) -> None:
         """Learn again from the round so many rounds ago, where the agent does."""
-        recent = self._recent.get(unit, ())
-        if self.agent.can.revisit is not None and len(recent) > self.agent.can.revisit[0].lag:
-            past = self._recent[unit].popleft()
-            past.seen = self._mind.revisit(unit, past.seen, past.arm, self.features)
+        past = self._recent.due(unit)
+        if past is not None:
+            past.decision = self._runner.revisit(unit, past.decision)
 
     def _offer(
         self, noisy: Array, measured: Array | None, time: float | None, arms: Collection[int] | None

@@ -133,9 +133,9 @@ def _time(scene: Scene, policy: Policy, table: Array) -> Array | None:
 
 
 def _replay(scene: Scene, policy: Policy, tick: Tick) -> tuple[Value, int]:
-    if policy.pupil is None:
+    if policy.learner is None:
         return Value(np.nan, np.nan, np.full(scene.log.rounds, np.nan)), 0
-    found = replayed(policy.pupil, tick)
+    found = replayed(policy.learner, tick)
     return found.value(scene.log.reward), len(found.accepted)
 
 

@@ -10,8 +10,8 @@
     {"mine": table}   probabilities (n, K), or arms (n,)
 
 Arms of a rule are names, or whole numbers: places from 0, unless arms are called by whole numbers themselves.
-uniform, fitted and agents choose from the arms that there were in a round. An agent that learns (`Pupil`) can
-be valued in two ways: `taught` by the whole log, or `replayed` on the rounds that come out as its own.
+uniform, fitted and agents choose from the arms that there were in a round. An agent that learns (`LogAgent`)
+can be valued in two ways: `taught` by the whole log, or `replayed` on the rounds that come out as its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +21,10 @@ import numpy as np
 
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent, refuse_misfit
-from unfog.agents.base import State
 from unfog.agents.catalogue import EVERY, Catalogue, named, row_of, without_channel
 from unfog.agents.choose.greedy import best
-from unfog.agents.round import Considered, Memory, Offer, Setup
+from unfog.agents.round import Considered, Offer
+from unfog.agents.runner import PROPENSITY_DRAWS, Runner
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.evaluation.beliefs import believed, mean_reading
@@ -43,84 +43,65 @@ FIXED = ("logger", "uniform", "fitted", "fitted-noisy")  # that need not be taug
 NAMES = f"logger, uniform, {ALWAYS}ARM, fitted, fitted-noisy, a name from `unfog list agents`"
 ALLOWED = f"{NAMES}; or {{name: {RULE}}}"
 TOLERANCE = 1e-6  # of sums of probabilities
-DRAWS = 200  # of an arm, where its probability is not known exactly
 Tick = Callable[[int], None]
 
 
-class Pupil(NamedTuple):
-    """An agent of the catalogue that is to learn from a log: what it is told, and one round of it.
+class LogAgent(NamedTuple):
+    """An agent of the catalogue that is to learn from a log, and what it is told.
 
     A log has no prior for theta, so rewards are taught in deviations from their mean, for which the prior
     N(0, I) and a variance of 1 are of the right size; rewards of 0 or 1 stay as they are. Where no channel is
-    known an agent takes readings for the truth. Each unit has a channel state of its own. The round is that
-    of agents/round.py.
+    known an agent takes readings for the truth.
     """
 
     agent: Agent
     known: Knowledge
-    setup: Setup
-    fresh: Memory  # before the first round
     noisy: Array  # (n, d)
     true: Array | None  # (n, d)  where it takes true contexts in
     reward: Array  # (n,)
     scene: Scene
 
-    def normals(self) -> "Normals":
-        """Its random numbers, from the first round on."""
-        draws = 1 if self.agent.chooser.propensity == "exact" else DRAWS
-        return Normals(self.scene.seed, (draws, 1, self.agent.chooser.normals(self.known)))
 
-    def consider(self, memory: Memory, number: int, time: int) -> Considered:
+class LogRunner:
+    """An agent that is taught by a log, round by round. Each unit has a channel state of its own."""
+
+    def __init__(self, given: LogAgent) -> None:
+        """Before the first round."""
+        self._given, self._scene = given, given.scene
+        self._runner = Runner(given.agent, given.known, given.scene.seed)
+        unit = given.scene.log.unit
+        self._units = [""] * given.scene.log.rounds if unit is None else [str(one) for one in unit.tolist()]
+
+    def consider(self, number: int, time: int) -> Considered:
         """Denoise a round of the log, the agent's round number `time`, and look at every arm."""
-        noisy, log = self.noisy[[number]], self.scene.log
+        noisy, log = self._given.noisy[[number]], self._scene.log
         mask = (~np.isnan(noisy)).astype(float)
-        at = log.time[[number]] if self.agent.can.use_time is not None and log.time is not None else None
+        at = None
+        if self._given.agent.can.use_time is not None and log.time is not None:
+            at = log.time[[number]]
         arms: Any = None if log.offered is None else log.offered[[number]]
         offer = Offer(noisy, None if mask.all() else mask, time=np.asarray(time), at=at, arms=arms)
-        return rounds.consider(self.agent, self.setup, memory, self.scene.features, offer)
+        return self._runner.consider(self._units[number], offer, self._scene.features)
 
-    def learn(self, memory: Memory, considered: Considered, number: int) -> Memory:
-        """What a round says: its reading, its reward, its true context as far as that is known."""
-        agent, setup, arm = self.agent, self.setup, self.scene.log.arm[[number]]
-        decision = rounds.taken(agent, setup, self.scene.features, considered, arm)
-        memory = rounds.observed(agent, setup, memory, decision)
-        memory, decision = rounds.reward(agent, setup, memory, decision, self.reward[[number]])
-        if self.true is not None and not np.isnan(self.true[number]).all():
-            memory, _ = rounds.reveal(agent, setup, memory, decision, self.true[[number]])
-        return memory
+    def probabilities(self, considered: Considered) -> Array:
+        """With which probability it would take each arm, (K,)."""
+        chooser = self._given.agent.chooser
+        draws = 1 if chooser.propensity == "exact" else PROPENSITY_DRAWS
+        return chooser.probabilities(considered.view, self._runner.normals.next(draws).swapaxes(0, 1))[0]
 
-
-class Normals:
-    """Standard normals of one round after the other."""
-
-    def __init__(self, seed: int, shape: tuple[int, ...]) -> None:
-        """`shape`: draws of an arm, one trial, normals of a choice."""
-        self._stream, self._shape = generator(seed, 0, "agent"), shape
-
-    def next(self) -> Array:
-        """The normals of the next round."""
-        return self._stream.standard_normal(self._shape)
-
-
-class Life:
-    """What a pupil remembers: of theta, and of each unit's channel."""
-
-    def __init__(self, pupil: Pupil) -> None:
-        """Nothing yet."""
-        self.pupil, self._memory = pupil, pupil.fresh
-        self._channels: dict[int, State] = {}
-        unit = pupil.scene.log.unit
-        self._whose = np.zeros(pupil.scene.log.rounds, np.intp) if unit is None else unit
-
-    def memory(self, number: int) -> Memory:
-        """In a round of the log: with the channel of its unit."""
-        channel = self._channels.get(int(self._whose[number]), self.pupil.fresh.denoiser)
-        return self._memory._replace(denoiser=channel)
+    def choose(self, considered: Considered) -> int:
+        """The arm that it would take."""
+        chooser = self._given.agent.chooser
+        draws = 1 if chooser.propensity == "exact" else PROPENSITY_DRAWS
+        return int(chooser.choose(considered.view, self._runner.normals.next(draws)[:, 0])[0])
 
     def learn(self, considered: Considered, number: int) -> None:
-        """Go on by a round."""
-        self._memory = self.pupil.learn(self.memory(number), considered, number)
-        self._channels[int(self._whose[number])] = self._memory.denoiser
+        """What a round says: its reading, its reward, its true context as far as that is known."""
+        given, unit, arm = self._given, self._units[number], int(self._scene.log.arm[number])
+        decision = self._runner.take(unit, considered, arm, self._scene.features)
+        decision = self._runner.reward(unit, decision, given.reward[number])
+        if given.true is not None and not np.isnan(given.true[number]).all():
+            self._runner.reveal(unit, decision, given.true[[number]])
 
 
 class Policy(NamedTuple):
@@ -128,13 +109,13 @@ class Policy(NamedTuple):
 
     name: str
     table: Callable[[Tick], Array]  # (n, K)
-    pupil: Pupil | None = None  # of an agent that learns
+    learner: LogAgent | None = None  # of an agent that learns
     drawn: bool = False  # whether it takes what was drawn, so that all weights are 1
 
     @property
     def fixed(self) -> bool:
         """Whether it does the same in all rounds, given what it sees."""
-        return self.pupil is None
+        return self.learner is None
 
 
 class Replayed(NamedTuple):
@@ -205,10 +186,10 @@ def _named(name: str, rule: str, scene: Scene) -> Policy:
     return Policy(name, lambda tick: taught(learner, tick), learner)
 
 
-def _learner(rule: str, scene: Scene, others: Sequence[str]) -> Pupil:
+def _learner(rule: str, scene: Scene, others: Sequence[str]) -> LogAgent:
     """The agent of this name, to be taught; a name that is none may have meant one of the other policies."""
     try:
-        return pupil(rule, scene)
+        return log_agent(rule, scene)
     except InputError as error:
         near = nearest(rule, [*others, error.near])
         if row_of(rule) in EVERY or (REFERENCE.fullmatch(rule) and not near):
@@ -278,7 +259,7 @@ def _refuse_table(field: str, table: Array) -> None:
         raise InputError(f"{field}, row {row + 1}", shown, "probabilities from 0 to 1 that sum to 1")
 
 
-def pupil(name: str, scene: Scene, field: str = "policies") -> Pupil:
+def log_agent(name: str, scene: Scene, field: str = "policies") -> LogAgent:
     """The agent of this name, if it can learn here."""
     log, kind = scene.log, _kind(scene.log.reward)
     (agent,) = named([name], field, Catalogue(kind))
@@ -297,13 +278,11 @@ def pupil(name: str, scene: Scene, field: str = "policies") -> Pupil:
     world = {"partial": False, "has_bias": False, "logged": True}
     try:
         refuse_misfit(agent, known, scene.features, rewards=kind, **world)
-        setup, memory = rounds.begin(agent, known)
+        rounds.begin(agent, known)
     except InputError as error:
         raise _renamed(field, error) from None
     true = None if log.true is None or not agent.sees_context else units.inside(log.true)
-    return Pupil(
-        agent, known, setup, memory, units.read(log.noisy), true, _standardised(log.reward, kind), scene
-    )
+    return LogAgent(agent, known, units.read(log.noisy), true, _standardised(log.reward, kind), scene)
 
 
 def _renamed(field: str, error: InputError) -> InputError:
@@ -329,7 +308,7 @@ def _standardised(reward: Array, kind: str) -> Array:
     return reward if kind == "bernoulli" else (reward - reward.mean()) / (spread if spread > 0 else 1.0)
 
 
-def taught(one: Pupil, tick: Tick = silent) -> Array:
+def taught(one: LogAgent, tick: Tick = silent) -> Array:
     """With which probability an agent that is taught by the whole log would have taken each arm: (n, K).
 
     It sees every round in order: it says with which probabilities it would have taken each arm, is then told
@@ -338,17 +317,17 @@ def taught(one: Pupil, tick: Tick = silent) -> Array:
     which are those of the whole log. What is valued is the agent as the log teaches it: its own choices would
     have taught it other things, which is what `replayed` is for.
     """
-    log, normals, life = one.scene.log, one.normals(), Life(one)
+    log, runner = one.scene.log, LogRunner(one)
     found = np.empty((log.rounds, len(log.arms)))
     for number in range(log.rounds):
-        considered = one.consider(life.memory(number), number, number)
-        found[number] = one.agent.chooser.probabilities(considered.view, normals.next())[0]
-        life.learn(considered, number)
+        considered = runner.consider(number, number)
+        found[number] = runner.probabilities(considered)
+        runner.learn(considered, number)
         tick(1)
     return found
 
 
-def replayed(one: Pupil, tick: Tick = silent) -> Replayed:
+def replayed(one: LogAgent, tick: Tick = silent) -> Replayed:
     """Replay a learning agent: only rounds count that come out as if it had played them itself.
 
     It chooses, and a round counts if the logger drew that arm, and then with probability c / p, c the
@@ -357,7 +336,7 @@ def replayed(one: Pupil, tick: Tick = silent) -> Replayed:
     as many rounds (L. Li, W. Chu, J. Langford and X. Wang, *Unbiased Offline Evaluation of
     Contextual-bandit-based News Article Recommendation Algorithms*, for loggers that draw evenly).
     """
-    log, normals, life = one.scene.log, one.normals(), Life(one)
+    log, runner = one.scene.log, LogRunner(one)
     chances = log.probability if log.probabilities is None else log.probabilities[log.probabilities > 0]
     least, accepted = float(chances.min()), list[int]()
     uniforms = generator(one.scene.seed, 0, "replay").random(log.rounds)
@@ -365,8 +344,8 @@ def replayed(one: Pupil, tick: Tick = silent) -> Replayed:
         tick(1)
         if uniforms[number] * log.probability[number] >= least:
             continue
-        considered = one.consider(life.memory(number), number, len(accepted))
-        if int(one.agent.chooser.choose(considered.view, normals.next()[0])[0]) == log.arm[number]:
+        considered = runner.consider(number, len(accepted))
+        if runner.choose(considered) == log.arm[number]:
             accepted.append(number)
-            life.learn(considered, number)
+            runner.learn(considered, number)
     return Replayed(np.array(accepted, np.intp))

@@ -65,7 +65,7 @@ def _weights(problem: Problem, agent: Agent, rounds: int, trials: int, seed: int
     for t in range(rounds):
         normals, uniforms = nature.next(1)
         emission = emitted(problem, truth, normals[:, 0], uniforms[:, 0], np.asarray(t))
-        decision = player.round(emission, player.draws.next(1)[:, 0], lambda _: np.zeros(trials))
+        decision = player.round(emission, player.runner.normals.next(1)[:, 0], lambda _: np.zeros(trials))
         player.reveal(decision, emission)
-        weights = player.memory.denoiser.weights
+        weights = player.runner.memory().denoiser.weights
         yield np.broadcast_to(np.exp(weights), (trials, weights.shape[-1]))

@@ -72,7 +72,7 @@ class Decide(Command):
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
         """Its arm is not known yet."""
         state.arms.check(self.ask)
-        state.minds.refuse(self.ask, state.offer(self.ask))
+        state.runners.refuse(self.ask, state.offer(self.ask))
         return Event(state.id_of(state.number), {})
 
     def apply(self, state: State, event: Event, now: float) -> Event:
@@ -124,7 +124,7 @@ class Reward(Report):
             return self._second(found.paid, state)
         if state.terms.learn == "after_wait":
             return self._with("kept")
-        waits = isinstance(found, Open) and state.minds.awaits_context(found)
+        waits = isinstance(found, Open) and state.runners.awaits_context(found)
         return self._with("waits" if waits else "learnt")
 
     def _second(self, paid: float, state: State) -> Event | None:
@@ -154,7 +154,7 @@ class Reveal(Report):
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:
         """Learnt, noted or late; refused where it contradicts what was told before."""
         found = self.find_valid(state, rows)
-        known, agent, within = found.shown, state.mind.agent, state.terms.reveal_within
+        known, agent, within = found.shown, state.runner.agent, state.terms.reveal_within
         for name, value in self.context.items():
             if name in known and known[name] != value:
                 raise Conflict(f"context.{name}", value, f"what was told before: {known[name]:g}")
@@ -189,7 +189,7 @@ class Void(Report):
         found = self.find(state, rows)
         if found.voided:
             return None
-        waits = isinstance(found, Open) and state.minds.awaits(found)
+        waits = isinstance(found, Open) and state.runners.awaits(found)
         if found.paid is not None and not waits:
             allowed = "a decision without a reward: that of this one is learnt already"
             raise Gone("decision", repr(self.decision), allowed)
@@ -248,7 +248,7 @@ class AddShadow(Command):
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
         """Refused for an agent that is there already, or cannot play this problem."""
-        if self.agent in state.minds:
+        if self.agent in state.runners:
             raise InputError("agent", repr(self.agent), "one that is not a shadow already")
         state.made.agent_named("agent", self.agent, state.arms.features, new="agent")
         own = fingerprint("agent", self.agent)
@@ -270,7 +270,7 @@ class RemoveShadow(Command):
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
         """Refused where there is no such shadow."""
-        shadows = [name for name in state.minds if name != OBEYED]
+        shadows = [name for name in state.runners if name != OBEYED]
         if self.agent not in shadows:
             raise Unknown("agent", repr(self.agent), ", ".join(shadows) or "no shadow there is")
         return Event(None, {**self.request, "outcome": "done"})

@@ -31,6 +31,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.agent import Agent, refuse_misfit
 from unfog.agents.catalogue import EVERY, Catalogue, named, unknown_channel, without_channel
+from unfog.agents.runner import PROPENSITY_DRAWS
 from unfog.channel import channel as channels
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
@@ -38,7 +39,6 @@ from unfog.features import FeatureMap, MapBuilder
 from unfog.features.link import KINDS
 from unfog.features.per_arm import PerArm
 from unfog.features.registry import builder, check_map, in_blocks, prior
-from unfog.live.mind import PROPENSITY_DRAWS
 from unfog.maths.arrays import Array
 from unfog.validation import LARGEST, REFERENCE, InputError, imported, shown
 

@@ -33,10 +33,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unfog.agents.choose.greedy import best
+from unfog.agents.runner import Runner
 from unfog.channel import innovations
 from unfog.channel.innovations import ALARM, Innovations
 from unfog.live import monitoring
-from unfog.live.mind import Mind
 from unfog.live.monitoring import ANY, BINS, LEVELS, Tallies
 from unfog.live.requests import Ask
 from unfog.live.state import OBEYED, State
@@ -84,7 +84,7 @@ class Vitals(NamedTuple):
 
 def about(state: State, name: str, now: float) -> dict[str, Any]:
     """The problem itself, as JSON has it."""
-    terms, arms, units = state.terms, state.arms, [unit for unit in state.mind.channels if unit]
+    terms, arms, units = state.terms, state.arms, [unit for unit in state.runner.channels if unit]
     return {
         "name": name,
         "agent": terms.agent,
@@ -93,7 +93,7 @@ def about(state: State, name: str, now: float) -> dict[str, Any]:
         "arms": list(arms.available),
         "retired": [arm for arm, active in arms.active.items() if not active],
         "frozen": arms.frozen,
-        "shadows": [one for one in state.minds if one != OBEYED],
+        "shadows": [one for one in state.runners if one != OBEYED],
         "units": units[:MOST_UNITS],
         "units_total": len(units),
         "reward_kind": terms.rewards,
@@ -136,7 +136,7 @@ def belief(state: State, unit: str) -> "xr.Dataset":
     """The bias of a unit by name, theta, and the weights of hypotheses, where the agent has any."""
     import xarray as xr
 
-    mind, names = state.mind, list(state.terms.context)
+    runner, names = state.runner, list(state.terms.context)
     values: dict[str, Any] = {}
     known = bias(state, unit)
     if known is not None:
@@ -145,17 +145,17 @@ def belief(state: State, unit: str) -> "xr.Dataset":
     if state.made.per_arm:
         coordinates |= {"arm": list(state.arms.vectors), "term": ["intercept", *names]}
     values |= _theta(state)
-    hypotheses = _weights(mind, unit)
+    hypotheses = _weights(runner, unit)
     if hypotheses:
         coordinates["hypothesis"] = list(hypotheses)
         values["weight"] = ("hypothesis", list(hypotheses.values()))
     attrs = {
         "unit": unit,
-        "units": len(mind.channels),
+        "units": len(runner.channels),
         "bias_of": whose(state, unit),
         "theta_units": OUTSIDE if state.made.per_arm else INSIDE,
-        "rewards_learnt": mind.learnt,
-        "agent": mind.agent.name,
+        "rewards_learnt": runner.learnt,
+        "agent": runner.agent.name,
     }
     return xr.Dataset(values, coordinates, attrs)
 
@@ -164,7 +164,7 @@ def whose(state: State, unit: str) -> str:
     """A unit in words. Readings without a unit are one unit, the one without a name."""
     if unit:
         return f"unit {unit}"
-    known = state.mind.channels
+    known = state.runner.channels
     if not any(known):
         return "the sensor"
     return "readings without a unit" if unit in known else "a new unit"
@@ -172,7 +172,7 @@ def whose(state: State, unit: str) -> str:
 
 def _theta(state: State) -> dict[str, Any]:
     """Mean and deviation of theta; of features of each arm's own in both units, by arm and term."""
-    theta = state.mind.theta()
+    theta = state.runner.theta()
     mean, root = theta.centre.reshape(-1), theta.root
     if not state.made.per_arm:
         sd = np.sqrt((root * root).sum(-1)).reshape(-1)
@@ -197,21 +197,21 @@ def _outside(state: State) -> Array:
 
 def bias(state: State, unit: str) -> tuple[Array, Array] | None:
     """Mean and deviation of a unit's bias, (d,) each, in the caller's units; None: there is none."""
-    units, law = state.made.units, state.mind.bias(unit)
+    units, law = state.made.units, state.runner.bias(unit)
     if law is None:
         return None
     return units.bias + law[0] * units.scale, np.sqrt(law[1]) * units.scale
 
 
-def _weights(mind: Mind, unit: str) -> dict[str, float]:
+def _weights(runner: Runner, unit: str) -> dict[str, float]:
     """The probability of each hypothesis that an agent weighs, by what it says."""
-    denoiser = mind.agent.can.weigh_hypotheses
+    denoiser = runner.agent.can.weigh_hypotheses
     if denoiser is None:
         return {}
-    weights = denoiser.weights(mind.setup.denoiser, mind.memory(unit).denoiser).reshape(-1)
+    weights = denoiser.weights(runner.setup.denoiser, runner.memory(unit).denoiser).reshape(-1)
     names = [
         ", ".join(f"{name} {value:g}" for name, value in one.items())
-        for one in denoiser.labels(mind.setup.denoiser)
+        for one in denoiser.labels(runner.setup.denoiser)
     ]
     return dict(zip(names, weights.tolist(), strict=True))
 
@@ -224,8 +224,8 @@ def expected(state: State, ask: Ask) -> "xr.Dataset":
     """
     import xarray as xr
 
-    mind, features = state.mind, state.arms.features_of(ask.vectors)
-    view = mind.consider(ask.unit, state.offer(ask), features).view
+    runner, features = state.runner, state.arms.features_of(ask.vectors)
+    view = runner.consider(ask.unit, state.offer(ask), features).view
     d, m = len(state.terms.context), view.belief.centre.shape[-1]
     normals = generator(state.terms.seed, 0, "expected").standard_normal((DRAWS, d + m))
     cov = np.broadcast_to(view.context.cov, (1, d, d))[0]
@@ -243,7 +243,7 @@ def expected(state: State, ask: Ask) -> "xr.Dataset":
     return xr.Dataset(
         {name: ("arm", value) for name, value in of_arms.items()},
         {"arm": choice},
-        {"level": LEVEL, "draws": DRAWS, "agent": mind.agent.name},
+        {"level": LEVEL, "draws": DRAWS, "agent": runner.agent.name},
     )
 
 
@@ -256,13 +256,13 @@ def diagnosed(state: State, now: float) -> "xr.Dataset":
     data = dataset(named, found.tallies, found.readings, bias=_biases(state), ages=waits)
     for name in ("rmse_noisy", "rmse_denoised"):
         data[name] = data[name] * scale
-    return data.assign_attrs(notes=notes(state), agent=state.mind.agent.name)
+    return data.assign_attrs(notes=notes(state), agent=state.runner.agent.name)
 
 
 def notes(state: State) -> list[str]:
     """What a user should know."""
     found = [state.made.note] if state.made.note else []
-    readings, agent = state.watch.readings, state.mind.agent
+    readings, agent = state.watch.readings, state.runner.agent
     if readings is not None and not agent.takes_gaps and (readings.total[0] < readings.readings).any():
         lost = "Some readings were lost, and this agent takes the mean for them"
         found.append(f"{lost}: agents such as 'gaps', 'late' or 'adaptive' know what a gap is.")
@@ -271,7 +271,7 @@ def notes(state: State) -> list[str]:
 
 def _biases(state: State) -> Bias | None:
     """The bias of the only unit, or the mean of all; None if the agent has none."""
-    known = list(state.mind.channels) or [""]
+    known = list(state.runner.channels) or [""]
     chosen = known[:MOST_UNITS]
     found = [one for one in (bias(state, unit) for unit in chosen) if one is not None]
     if not found:

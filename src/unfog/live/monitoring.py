@@ -27,11 +27,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from unfog.agents.runner import Law
 from unfog.channel import innovations
 from unfog.channel.innovations import Innovations
 from unfog.live.config import Made
-from unfog.live.mind import Law, Seen
-from unfog.live.pending import Open
+from unfog.live.pending import CompactDecision, Open
 from unfog.maths.arrays import Array
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -382,7 +382,7 @@ class Watch:
         said = None if law is None else (law[0].item(), law[1].item())
         self.tallies = rewarded(self.tallies, place, value, said, binary=self._binary)
 
-    def held_against(self, found: Open, seen: Seen, news: Mapping[str, float]) -> None:
+    def held_against(self, found: Open, seen: CompactDecision, news: Mapping[str, float]) -> None:
         """What was read, its bias included, and what was believed, against what is true by now."""
         units, (mean, cov) = self._made.units, seen.context
         noisy = seen.noisy[0] + units.bias / units.scale

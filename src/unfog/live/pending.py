@@ -6,16 +6,110 @@ decision. So decisions stop waiting in the order in which they were made.
 The state knows everything about an open decision (`Open`). For a closed one the log is read (`Past`): its
 rows say whether it was voided, rewarded or expired, and what was revealed. What becomes of a report is in
 live/commands.py.
+
+Of an open decision each agent keeps a `CompactDecision`: what was believed of its context, but neither its
+design nor the belief about theta, which are made anew when they are needed. So an open decision takes a few
+hundred bytes however many arms there are. Only learners that look back have a belief which cannot be made
+again.
 """
 
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
+import numpy as np
+
+from unfog.agents.base import Evidence, Moment, Term
+from unfog.agents.grow import grown_belief
+from unfog.agents.round import Decision, Denoised
+from unfog.agents.runner import Runner
+from unfog.channel.knowledge import Knowledge
+from unfog.features import Context, FeatureMap
 from unfog.live.backend import Row
 from unfog.live.errors import Gone, Unknown
-from unfog.live.mind import Seen
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.gaussian import Belief
+from unfog.maths.trees import contiguous
+
+
+class CompactTerm(NamedTuple):
+    """What a round says of theta, where it can be taken back; of its row only what is not zero."""
+
+    places: Ints  # (n,)
+    row: Array  # (n,)
+    variance: Array  # (1,)
+    value: Any  # (1,), or () where it is the reward
+
+    @classmethod
+    def of(cls, term: Term) -> Self:
+        """Without the zeros of its row."""
+        (places,) = np.nonzero(term.row[0])
+        return cls(places, term.row[0, places], np.broadcast_to(term.variance, (1,)), term.value)
+
+    def whole(self, size: int) -> Term:
+        """With a row (1, m)."""
+        row = np.zeros((1, size))
+        row[0, self.places] = self.row
+        return Term(row, self.variance, self.value)
+
+
+class CompactDecision(NamedTuple):
+    """An open decision as one agent saw it."""
+
+    noisy: Array  # (1, d)  as the denoiser was shown it
+    context: Context  # as it was believed to be
+    moment: Moment | None = None
+    belief: Belief | None = None  # about theta, of learners that look back
+    reward: Array | None = None  # (1,)
+    known: Array | None = None  # (1, d)  the true context as far as it is known, not a number elsewhere
+    term: CompactTerm | None = None
+
+    @classmethod
+    def of(cls, denoised: Denoised) -> Self:
+        """When a reading was denoised, before its reward."""
+        reading = denoised.reading
+        made: Self = contiguous(cls(reading.noisy, denoised.context, reading.moment, denoised.belief))
+        return made
+
+    def whole(self, runner: Runner, arm: int, features: FeatureMap, theta: Belief | None = None) -> Decision:
+        """The decision as the round knows it, with what is believed of theta by now, unless that is given."""
+        agent, place = runner.agent, np.asarray([arm])
+        if agent.awaits_context and self.known is not None:
+            design, context = features.at(self.known), None
+        else:
+            design, context = features.design(self.context), self.context
+        belief = theta or self.belief or runner.theta()
+        rewinds = agent.can.look_back
+        unbiased = None if rewinds is None else rewinds[0].unbiased(runner.setup.denoiser, self.noisy)
+        return Decision(
+            place,
+            self.context,
+            Evidence(features, design, belief, place, unbiased, context=context),
+            self.noisy,
+            reward=self.reward,
+            term=None if self.term is None else self.term.whole(runner.known.prior_mean.shape[-1]),
+            known=self.known,
+            moment=self.moment,
+        )
+
+    def after(self, decision: Decision) -> Self:
+        """What is kept of it once the round is done with it."""
+        now: Self = contiguous(
+            self._replace(
+                reward=decision.reward,
+                known=decision.known,
+                term=None if decision.term is None else CompactTerm.of(decision.term),
+                belief=None if decision.reward is not None else self.belief,
+            )
+        )
+        return now
+
+    def grown(self, known: Knowledge) -> Self:
+        """After arms came; learners that look back have kept a belief with it."""
+        if self.belief is None:
+            return self
+        return self._replace(belief=contiguous(grown_belief(known, self.belief)))
 
 
 class Open:
@@ -49,7 +143,7 @@ class Open:
         arm: str,
         place: int,
         vector: Any,
-        seen: dict[str, Seen],
+        seen: dict[str, CompactDecision],  # by agent
         lost: tuple[int, ...] = (),
     ) -> None:
         self.id, self.number, self.unit, self.time = id_, number, unit, time

@@ -97,7 +97,7 @@ class Problem:
                     asks.append(self._check(**one))
             requests.refuse_keys("asked", [one.get("key") for one in wanted], asks)
             state = self.store.cache.get(self.name)
-            state.minds.refuse_together("asked", asks, state.number)
+            state.runners.refuse_together("asked", asks, state.number)
             return [self.decide(**one) for one in wanted]
 
     def _check(self, context: Any, *, key: str | None = None, **asked: Any) -> Ask:
@@ -263,7 +263,7 @@ class Problem:
 
     def _unit(self, unit: str | None) -> str:
         """A unit that something was read of; unless named the only one, or no one's."""
-        known = list(self.store.cache.get(self.name).mind.channels)
+        known = list(self.store.cache.get(self.name).runner.channels)
         if unit is None:
             return known[0] if len(known) == 1 else ""
         if validation.check_name("unit", unit) not in known:
@@ -275,8 +275,8 @@ class Problem:
         decisions: int | None = watch.tallies.counts.decisions
         track = watch.tracks.whole(watch.readings)
         if unit is not None:
-            decisions, track = watch.tracks.decisions(unit), watch.tracks.of(unit, state.mind.bias(unit))
-        shadows = [name for name in state.minds if name != OBEYED]
+            decisions, track = watch.tracks.decisions(unit), watch.tracks.of(unit, state.runner.bias(unit))
+        shadows = [name for name in state.runners if name != OBEYED]
         binary, units = terms.rewards == "bernoulli", state.made.units
         whole = self.name, unit, points, terms.context, state.arms.order, shadows, binary
         return Asked(*whole, decisions, track, units)

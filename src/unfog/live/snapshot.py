@@ -94,7 +94,7 @@ def content(state: State) -> dict[str, Any]:
         "number": state.number,
         "floor": state.floor.bit_generator.state,
         "arms": state.arms.content(),
-        "minds": state.minds.content(),
+        "runners": state.runners.content(),
         "windows": state.windows.content(),
         "watch": state.watch.content(),
     }
@@ -154,9 +154,9 @@ def _read(made: Made, blob: bytes) -> State | None:
 
 def _filled(state: State, told: Mapping[str, Any]) -> State:
     state.arms.fill(told["arms"])
-    if any(config.fingerprint("shadow", name) is not None for name in told["minds"] if name):
+    if any(config.fingerprint("shadow", name) is not None for name in told["runners"] if name):
         raise ValueError("the log says with which code a shadow of the caller's own joined")
-    state.minds.fill(told["minds"], state.arms.features)
+    state.runners.fill(told["runners"], state.arms.features)
     state.windows.fill(told["windows"])
     state.watch.fill(told["watch"])
     state.number = told["number"]

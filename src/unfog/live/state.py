@@ -12,7 +12,8 @@ says. A decision is made by `State.decide`, which asks the agents; a replay take
              context is dropped
     arms     added, retired, brought back        freeze   from now on one arm        shadow   one more agent
 
-`Minds` holds the agents: the one whose arms are taken, and its shadows, which see and learn the same.
+`Runners` holds the agents, each in a runner (agents/runner.py): the one whose arms are taken, and its
+shadows, which see and learn the same.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,13 +26,13 @@ from unfog.agents import predict
 from unfog.agents.base import Moment
 from unfog.agents.grow import grown
 from unfog.agents.round import Denoised, Memory, Offer
+from unfog.agents.runner import Law, Runner
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
 from unfog.live.arms import Arms
 from unfog.live.config import Made, refuse_changed
-from unfog.live.mind import Law, Mind, Seen
 from unfog.live.monitoring import Watch
-from unfog.live.pending import Open, Windows
+from unfog.live.pending import CompactDecision, Open, Windows
 from unfog.live.requests import REQUEST, Ask, read
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Belief
@@ -50,15 +51,15 @@ class Choice(NamedTuple):
     shares: Array  # (K,)  with which probability it takes each
 
 
-class Minds(Mapping[str, Mind]):
+class Runners(Mapping[str, Runner]):
     """The agents of a problem by name; the one that is obeyed first."""
 
     def __init__(self, made: Made, features: FeatureMap) -> None:
         """The problem's own agent."""
         self._made = made
-        self._found = {OBEYED: Mind(made.agent, made.knowledge(features), made.terms.seed)}
+        self._found = {OBEYED: Runner(made.agent, made.knowledge(features), made.terms.seed)}
 
-    def __getitem__(self, name: str) -> Mind:
+    def __getitem__(self, name: str) -> Runner:
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -68,14 +69,14 @@ class Minds(Mapping[str, Mind]):
         return len(self._found)
 
     @property
-    def obeyed(self) -> Mind:
+    def obeyed(self) -> Runner:
         """The one whose arms are taken."""
         return self._found[OBEYED]
 
     def join(self, agent: str, features: FeatureMap) -> None:
         """One more shadow, from now on."""
         found = self._made.agent_named("shadow", agent, features)
-        self._found[agent] = Mind(found, self._made.knowledge(features), self._made.terms.seed)
+        self._found[agent] = Runner(found, self._made.knowledge(features), self._made.terms.seed)
 
     def leave(self, agent: str, opened: Iterable[Open]) -> None:
         """A shadow decides no more, and what it kept of open decisions goes with it."""
@@ -86,13 +87,12 @@ class Minds(Mapping[str, Mind]):
     @property
     def use_contexts(self) -> bool:
         """Whether one of them learns from true contexts."""
-        return any(mind.agent.sees_context for mind in self._found.values())
+        return any(runner.agent.sees_context for runner in self._found.values())
 
     @property
     def lag(self) -> int:
         """How many rounds later a round is learnt from again, at most; 0: never."""
-        lags = [mind.agent.can.revisit[0].lag for mind in self._found.values() if mind.agent.can.revisit]
-        return max(lags, default=0)
+        return max(runner.lag for runner in self._found.values())
 
     def refuse(self, ask: Ask, offer: Offer) -> None:
         """Complain of a unit, a time or a noise that the one that is obeyed can make nothing of."""
@@ -116,44 +116,46 @@ class Minds(Mapping[str, Mind]):
     def choose(self, unit: str, offer: Offer, features: FeatureMap, number: int) -> dict[str, Choice]:
         """Everyone's choice in the decision of this number."""
         found = {}
-        for name, mind in self._present(unit, offer):
-            normals = mind.advance()
-            considered = mind.consider(unit, offer, features)
+        for name, runner in self._present(unit, offer):
+            normals = runner.draw()
+            considered = runner.consider(unit, offer, features)
             view = considered.view
-            belief = None if mind.agent.can.look_back is None else view.belief
+            belief = None if runner.agent.can.look_back is None else view.belief
             denoised = Denoised(considered.reading, view.context, belief)
-            found[name] = Choice(denoised, *mind.choose(considered, normals, number))
+            found[name] = Choice(denoised, *runner.choose(considered, normals, number))
         return found
 
     def denoise(self, unit: str, offer: Offer, features: FeatureMap) -> dict[str, Denoised]:
         """What everyone makes of a reading, for a decision whose arm is known; random numbers are drawn."""
         found = {}
-        for name, mind in self._present(unit, offer):
-            mind.advance()
-            found[name] = mind.denoise(unit, offer, features)
+        for name, runner in self._present(unit, offer):
+            runner.draw()
+            found[name] = runner.denoise(unit, offer, features)
         return found
 
-    def _present(self, unit: str, offer: Offer) -> Iterator[tuple[str, Mind]]:
+    def _present(self, unit: str, offer: Offer) -> Iterator[tuple[str, Runner]]:
         """The one that is obeyed, and those shadows that can make something of this reading.
 
         A shadow that cannot sits the decision out: it must never stop the others.
         """
-        for name, mind in self._found.items():
+        for name, runner in self._found.items():
             try:
                 if name != OBEYED:
-                    _refuse(mind, unit, offer)
+                    _refuse(runner, unit, offer)
             except InputError:
                 continue
-            yield name, mind
+            yield name, runner
 
     def skip(self) -> None:
         """Draw the random numbers of a decision that is not made."""
-        for mind in self._found.values():
-            mind.advance()
+        for runner in self._found.values():
+            runner.draw()
 
-    def observe(self, unit: str, kept: Mapping[str, Denoised]) -> dict[str, Seen]:
+    def observe(self, unit: str, kept: Mapping[str, Denoised]) -> dict[str, CompactDecision]:
         """The channels learn from a reading; what everyone keeps of it."""
-        return {name: self._found[name].observe(unit, denoised) for name, denoised in kept.items()}
+        for name, denoised in kept.items():
+            self._found[name].observe(unit, denoised)
+        return {name: CompactDecision.of(denoised) for name, denoised in kept.items()}
 
     def reward(self, found: Open, features: FeatureMap, value: float) -> Law | None:
         """Everyone learns from a reward, or keeps it for the true context it awaits.
@@ -162,32 +164,41 @@ class Minds(Mapping[str, Mind]):
         """
         expected = None
         for name, seen in found.seen.items():
-            mind = self._found[name]
-            found.seen[name], law = mind.reward(found.unit, seen, found.place, features, value)
-            expected = law if name == OBEYED else expected
+            runner = self._found[name]
+            decision = seen.whole(runner, found.place, features)
+            law = None
+            if runner.agent.limit is None or runner.agent.learner.rewards != "gaussian":
+                decision = decision._replace(evidence=decision.evidence.weighed())
+                law = predict.reward(runner.agent, runner.setup, runner.memory(found.unit), decision)
+            decision = runner.reward(found.unit, decision, value)
+            found.seen[name] = seen.after(decision)
+            if name == OBEYED:
+                expected = decision.law or law  # a round that bounds rewards says what it had expected
         return expected
 
     def reveal(self, found: Open, features: FeatureMap, context: Array) -> None:
         """A true context (1, d), not a number where it is not known, to those who learn from such."""
         whole = not np.isnan(context).any()
         for name, seen in found.seen.items():
-            mind = self._found[name]
-            if mind.agent.can.revise is not None or (mind.agent.awaits_context and whole):
-                found.seen[name] = mind.reveal(found.unit, seen, found.place, features, context)
+            runner = self._found[name]
+            if runner.agent.can.revise is not None or (runner.agent.awaits_context and whole):
+                decision = seen.whole(runner, found.place, features)
+                found.seen[name] = seen.after(runner.reveal(found.unit, decision, context))
 
     def revisit(self, name: str, found: Open, features: FeatureMap) -> None:
         """One of them learns from a past decision again."""
         if name in found.seen and not found.voided:
-            seen = found.seen[name]
-            found.seen[name] = self._found[name].revisit(found.unit, seen, found.place, features)
+            seen, runner = found.seen[name], self._found[name]
+            decision = seen.whole(runner, found.place, features)
+            found.seen[name] = seen.after(runner.revisit(found.unit, decision))
 
     def grow(self, before: Knowledge, after: Knowledge, opened: Iterable[Open]) -> None:
         """Arms came: there is more to believe of theta, also with decisions that are still open."""
-        for name, mind in self._found.items():
-            mind.grow(before, after)
+        for name, runner in self._found.items():
+            runner.grow(before, after)
             for found in opened:
                 if name in found.seen:
-                    found.seen[name] = mind.grown(found.seen[name])
+                    found.seen[name] = found.seen[name].grown(after)
 
     def awaits_context(self, found: Open) -> bool:
         """Whether a reward would have to be kept until the true context is known."""
@@ -200,7 +211,7 @@ class Minds(Mapping[str, Mind]):
 
     def content(self) -> dict[str, Any]:
         """All that changes, in nested values."""
-        return {name: mind.content() for name, mind in self._found.items()}
+        return {name: runner.content() for name, runner in self._found.items()}
 
     def fill(self, content: Mapping[str, Any], features: FeatureMap) -> None:
         """Take back what `content` gave."""
@@ -210,19 +221,19 @@ class Minds(Mapping[str, Mind]):
             self._found[name].fill(told, self._made.knowledge(features))
 
 
-def _refuse(mind: Mind, unit: str, offer: Offer) -> None:
+def _refuse(runner: Runner, unit: str, offer: Offer) -> None:
     """Complain of what an agent can make nothing of; nothing is changed."""
-    who, channel = repr(mind.agent.name), mind.memory(unit).denoiser
-    if mind.agent.can.look_back is not None and unit != next(iter(mind.channels), unit):
+    who, channel = repr(runner.agent.name), runner.memory(unit).denoiser
+    if runner.agent.can.look_back is not None and unit != next(iter(runner.channels), unit):
         allowed = f"one unit: the learner of {who} looks back on past rounds as those of one"
         raise InputError("unit", repr(unit), allowed)
-    if mind.agent.can.use_time is None:
+    if runner.agent.can.use_time is None:
         if offer.noise is not None:
             allowed = f"none: to the denoiser of {who} all readings are alike"
             raise InputError("noise", "given for one reading", allowed)
         return
-    moment = mind.agent.can.use_time.stamp(channel, Moment(offer.time, offer.at, offer.noise))
-    mind.agent.can.use_time.before(mind.setup.denoiser, channel, moment)
+    moment = runner.agent.can.use_time.stamp(channel, Moment(offer.time, offer.at, offer.noise))
+    runner.agent.can.use_time.before(runner.setup.denoiser, channel, moment)
 
 
 class State:
@@ -232,17 +243,17 @@ class State:
         """Before the first decision."""
         self.made, self.terms = made, made.terms
         self.arms = Arms(made)
-        self.minds = Minds(made, self.arms.features)
+        self.runners = Runners(made, self.arms.features)
         self.windows = Windows(made.terms.wait, made.terms.reveal_within)
         self.floor = generator(made.terms.seed, 0, "floor")
         self.number = 0  # of the next decision
-        self.watch = Watch(made, expects=self.mind.agent.can.expect is not None)
+        self.watch = Watch(made, expects=self.runner.agent.can.expect is not None)
         self._erased = set[str]()  # no event of theirs is counted; none comes after what a snapshot has
 
     @property
-    def mind(self) -> Mind:
+    def runner(self) -> Runner:
         """The one that is obeyed."""
-        return self.minds.obeyed
+        return self.runners.obeyed
 
     @property
     def open(self) -> dict[str, Open]:
@@ -264,7 +275,7 @@ class State:
         self.close_past(time)
         self._again(ask.unit)
         told = ask.unit, self.offer(ask), self.arms.features_of(ask.vectors), self.number
-        drawn, choices = self._drawn(), self.minds.choose(*told)
+        drawn, choices = self._drawn(), self.runners.choose(*told)
         chosen = {name: self.arms.mixed(ask, one.place, one.shares, drawn) for name, one in choices.items()}
         body = {"number": self.number, **ask.request, **self.arms.obeyed(ask, chosen[OBEYED])}
         body |= self._believed(choices[OBEYED].denoised)
@@ -291,28 +302,27 @@ class State:
     def _enter(self, ask: Ask, arm: str, kept: dict[str, Denoised], time: float) -> None:
         """A decision becomes open, and the channels learn from its noisy context."""
         noisy = ask.noisy if ask.mask is None else np.where(ask.mask > 0, ask.noisy, np.nan)
-        self.watch.decided(self.arms.place.get(arm, 0), noisy, self.mind.foreseen(kept[OBEYED]))
+        self.watch.decided(self.arms.place.get(arm, 0), noisy, self.runner.expected_reading(kept[OBEYED]))
         self.watch.dated(time)
-        self.watch.believed(self.number, time, ask.unit, partial(self.mind.bias_then, kept[OBEYED]))
-        seen = self.minds.observe(ask.unit, kept)
+        self.watch.believed(self.number, time, ask.unit, partial(self.runner.bias_then, kept[OBEYED]))
+        seen = self.runners.observe(ask.unit, kept)
         vector = None if ask.vectors is None else ask.vectors[arm]
         place = self.arms.place[arm] if vector is None else 0
         name = self.id_of(self.number)
         lost = () if ask.mask is None else tuple(np.flatnonzero(ask.mask[0] == 0).tolist())
         found = Open(name, self.number, ask.unit, time, arm, place, vector, seen, lost)
-        self.windows.enter(found, hidden=self.minds.use_contexts, again=self.minds.lag > 0)
+        self.windows.enter(found, hidden=self.runners.use_contexts, again=self.runners.lag > 0)
         self.number += 1
 
     def _again(self, unit: str) -> None:
         """Before a unit's next reading: its decision of so many rounds ago is learnt from again."""
-        longest = self.minds.lag
+        longest = self.runners.lag
         if not longest:
             return
-        for name, mind in self.minds.items():
-            lag = 0 if mind.agent.can.revisit is None else mind.agent.can.revisit[0].lag
-            past = self.windows.before(unit, lag) if lag else None
+        for name, runner in self.runners.items():
+            past = self.windows.before(unit, runner.lag) if runner.lag else None
             if past is not None:
-                self.minds.revisit(name, past, self.arms.features_of(past.brought))
+                self.runners.revisit(name, past, self.arms.features_of(past.brought))
         for gone in self.windows.forget(unit, longest):
             self._close_if_done(gone)
 
@@ -348,14 +358,14 @@ class State:
         """A decision of the log: its arm is known. Of an erased one only its random numbers are left."""
         self._drawn()
         if body.get("erased"):
-            self.minds.skip()
+            self.runners.skip()
             self._erased.add(self.id_of(self.number))
             self.number += 1
             return
         ask = read(self.made, {name: body[name] for name in REQUEST if name in body})
         self._again(ask.unit)
         features = self.arms.features_of(ask.vectors)
-        self._enter(ask, body["arm"], self.minds.denoise(ask.unit, self.offer(ask), features), time)
+        self._enter(ask, body["arm"], self.runners.denoise(ask.unit, self.offer(ask), features), time)
 
     def _reward(self, found: Open, body: Mapping[str, Any]) -> None:
         if body["outcome"] == "kept":
@@ -366,10 +376,10 @@ class State:
 
     def _learn(self, found: Open, value: float) -> None:
         """All agents learn from a reward, or keep it for the true context it awaits."""
-        law = self.minds.reward(found, self.arms.features_of(found.brought), value)
+        law = self.runners.reward(found, self.arms.features_of(found.brought), value)
         found.paid = value
         self.windows.settle(found)
-        if not self.minds.awaits(found):
+        if not self.runners.awaits(found):
             self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
         elif not self.windows.is_hidden(found):
             self.windows.overdue[found.id] = None
@@ -380,17 +390,17 @@ class State:
         news = {name: x for name, x in body["context"].items() if name not in found.shown}
         found.shown |= news
         self.watch.held_against(found, found.seen[OBEYED], news)
-        features, waited = self.arms.features_of(found.brought), self.minds.awaits(found)
-        before = (self.mind.memory(found.unit), self.mind.theta()) if waited else None
-        self.minds.reveal(found, features, self.made.whole(found.shown))
-        if before is not None and not self.minds.awaits(found):
+        features, waited = self.arms.features_of(found.brought), self.runners.awaits(found)
+        before = (self.runner.memory(found.unit), self.runner.theta()) if waited else None
+        self.runners.reveal(found, features, self.made.whole(found.shown))
+        if before is not None and not self.runners.awaits(found):
             self._paired(found, features, *before)
 
     def _paired(self, found: Open, features: FeatureMap, memory: Memory, theta: Belief) -> None:
         """A reward was learnt with its true context: it is held against what was believed of theta before."""
-        mind, seen, value = self.mind, found.seen[OBEYED], found.paid
-        decision = mind.decision(seen._replace(belief=theta), found.place, features)
-        law = predict.reward(mind.agent, mind.setup, memory, decision)
+        runner, value = self.runner, found.paid
+        decision = found.seen[OBEYED].whole(runner, found.place, features, theta)
+        law = predict.reward(runner.agent, runner.setup, memory, decision)
         if value is not None:
             self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
 
@@ -418,13 +428,13 @@ class State:
             value = terms.combined(one.rewards) if one.rewards else terms.default_reward
             found.append((one.id, {"what": "reward", "value": value}))
         late += self.windows.unseen(time)
-        return found + [(one.id, {"what": "context"}) for one in late if self.minds.awaits(one)]
+        return found + [(one.id, {"what": "context"}) for one in late if self.runners.awaits(one)]
 
     def close_past(self, time: float) -> None:
         """True contexts that did not come are too late by now: decisions that are settled are let go."""
         for found in list(self.windows.unseen(time)):
             self.windows.shut(found)
-            if self.minds.awaits(found):
+            if self.runners.awaits(found):
                 self.windows.overdue[found.id] = None
             self._close_if_done(found)
 
@@ -433,16 +443,16 @@ class State:
         known = len(found.shown) == len(self.terms.context)
         shown = known or not self.windows.is_hidden(found)
         over = found.voided or (shown and not self.windows.is_recent(found))
-        if found.settled and over and not self.minds.awaits(found):
+        if found.settled and over and not self.runners.awaits(found):
             self.windows.close(found)
 
     def _shadow(self, body: Mapping[str, Any]) -> None:
         """A shadow joins, or leaves."""
         if body.get("leaves"):
-            self.minds.leave(body["agent"], self.open.values())
+            self.runners.leave(body["agent"], self.open.values())
             return
         refuse_changed("shadow", body["agent"], body.get("fingerprint"))
-        self.minds.join(body["agent"], self.arms.features)
+        self.runners.join(body["agent"], self.arms.features)
 
     def refuse_arms(self, body: Mapping[str, Any]) -> None:
         """Complain of a change of arms that cannot be, or of more than there is memory for."""
@@ -451,18 +461,18 @@ class State:
             return
         features = self.arms.with_added(body["add"])
         if features.size > self.arms.features.size:
-            for mind in self.minds.values():
-                self.made.refuse_large("add", mind.agent, features)
+            for runner in self.runners.values():
+                self.made.refuse_large("add", runner.agent, features)
             before, after = (self.made.knowledge(one) for one in (self.arms.features, features))
-            for mind in self.minds.values():  # by doing it: nothing of this is kept
-                grown(mind.agent, before, after, mind.setup, mind.memory(""))
+            for runner in self.runners.values():  # by doing it: nothing of this is kept
+                grown(runner.agent, before, after, runner.setup, runner.memory(""))
 
     def _arms(self, body: Mapping[str, Any]) -> None:
         """Arms come, go and come back."""
         before = self.made.knowledge(self.arms.features)
         self.arms.change(body, self.number)
         after = self.made.knowledge(self.arms.features)
-        self.minds.grow(before, after, self.open.values())
+        self.runners.grow(before, after, self.open.values())
 
 
 ABOUT_DECISIONS = {

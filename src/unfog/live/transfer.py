@@ -298,8 +298,8 @@ def check_decision(state: State, body: Body) -> None:
     if body.get("frozen", True) is not True:
         raise InputError("frozen", shown(body["frozen"]), "true, or nothing")
     for name, other in mapping("shadow", body.get("shadow", {})).items():
-        if name not in state.minds:
-            raise InputError(f"shadow.{name}", "no such shadow", ", ".join(state.minds))
+        if name not in state.runners:
+            raise InputError(f"shadow.{name}", "no such shadow", ", ".join(state.runners))
         refuse_fields(mapping(f"shadow.{name}", other), ("arm", "probability", "shares"), ())
         _own_choice(state, ask, other)
 
@@ -315,7 +315,7 @@ def _asked(state: State, body: Body) -> Ask:
         if known is None or known != value or type(known) is not type(value):
             raise InputError(name, shown(value), "as it is logged")
     state.arms.check(ask)
-    state.minds.refuse(ask, state.offer(ask))
+    state.runners.refuse(ask, state.offer(ask))
     return ask
 
 
@@ -377,7 +377,7 @@ def _reveal(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if not told or None in told.values():
         raise InputError("context", shown(given), "numbers by name, one at least")
     if (
-        state.mind.agent.awaits_context
+        state.runner.agent.awaits_context
         and body["outcome"] == "learnt"
         and len(told) < len(state.terms.context)
     ):
@@ -448,7 +448,7 @@ def _shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if "leaves" in body:
         _leaves(state, body)
         return
-    if validation.check_name("agent", body["agent"]) in state.minds:
+    if validation.check_name("agent", body["agent"]) in state.runners:
         raise InputError("agent", body["agent"], "one that is not a shadow already")
     state.made.agent_named("agent", body["agent"], state.arms.features, new="agent")
     if fingerprint("shadow", body["agent"]) != body.get("fingerprint"):
@@ -458,7 +458,7 @@ def _shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
 def _leaves(state: State, body: Body) -> None:
     if body["leaves"] is not True:
         raise InputError("leaves", shown(body["leaves"]), "true, or nothing")
-    if validation.check_name("agent", body["agent"]) not in state.minds:
+    if validation.check_name("agent", body["agent"]) not in state.runners:
         raise InputError("agent", body["agent"], "a shadow that there is")
 
 

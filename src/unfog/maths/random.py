@@ -53,14 +53,13 @@ class RoundDraws:
         self, seed: int, trials: Sequence[int], purpose: str, width: int, law: str = "normal"
     ) -> None:
         """Start at the first round."""
-        self._trials = len(trials)
-        self._sources = [generator(seed, trial, purpose) for trial in trials] if width else []
-        self._width, self._normal = width, law == "normal"
+        self.sources = [generator(seed, trial, purpose) for trial in trials]
+        self.width, self._normal = width, law == "normal"
 
     def next(self, rounds: int) -> Array:
         """The next rounds: (trials, rounds, width)."""
-        block = np.empty((self._trials, rounds, self._width))
-        for row, source in zip(block, self._sources, strict=bool(self._width)):
+        block = np.empty((len(self.sources), rounds, self.width))
+        for row, source in zip(block, self.sources, strict=True):
             if self._normal:
                 source.standard_normal(out=row)
             else:

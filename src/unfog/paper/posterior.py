@@ -20,6 +20,7 @@ import numpy as np
 from unfog.agents.agent import Agent
 from unfog.agents.base import Chain, Evidence, Learner, Parameters, State
 from unfog.agents.catalogue import AGENTS, FORMER, LEARNERS, Catalogue, named
+from unfog.agents.runner import StepDraws
 from unfog.channel.knowledge import Knowledge
 from unfog.lab.labels import looks
 from unfog.lab.run import Progress, quiet
@@ -29,7 +30,6 @@ from unfog.maths.random import RoundDraws, generator
 from unfog.plotting import COLOURS, DASHES, DPI, PAGE, STYLE
 from unfog.simulation import MOST_SEED
 from unfog.simulation.executors.local import cores
-from unfog.simulation.job import StepDraws
 from unfog.simulation.player import played
 from unfog.validation import InputError, count, nearest, one_of
 from unfog.worlds.problem import Problem

@@ -18,8 +18,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from unfog.agents.agent import Agent, refuse_misfit
-from unfog.agents.base import Chain
-from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import RoundDraws, generator
@@ -136,25 +134,6 @@ def emitted(problem: Problem, truth: Truth, normals: Array, uniforms: Array, num
     """A round, with what will be shown of it."""
     emission = problem.emit(truth, normals, number)
     return emission._replace(revealed=problem.shown(uniforms, number)) if problem.chosen else emission
-
-
-class StepDraws:
-    """Standard normals for the steps of a learner's chain, one round after the other.
-
-    They may be many and grow with the rounds remembered, so they are made when they are needed.
-    """
-
-    def __init__(self, seed: int, trials: Sequence[int], chain: Chain | None, known: Knowledge) -> None:
-        """Start at the first round."""
-        self._chain, self._known, self._trials = chain, known, trials
-        self._sources = [] if chain is None else [generator(seed, trial, "learner") for trial in trials]
-
-    def next(self, seen: int) -> Array:
-        """The next round's, with so many remembered: (steps, trials, n)."""
-        if self._chain is None:
-            return np.empty((0, len(self._trials), 0))
-        shape = self._chain.steps, self._chain.normals(self._known, seen)
-        return np.stack([source.standard_normal(shape) for source in self._sources], 1)
 
 
 AIM = 2.0  # seconds of a task

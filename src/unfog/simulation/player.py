@@ -1,4 +1,4 @@
-"""A player: one agent in the middle of a simulated run, with its memory and its own random numbers.
+"""A player: one agent (agents/runner.py) in the middle of a simulated run.
 
 Round by round it is offered what the problem emits, takes an arm, is paid, and is shown the true contexts
 that are due. Where the problem shows true contexts on request, `Asking` decides when to ask.
@@ -13,10 +13,9 @@ from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.base import Privilege
 from unfog.agents.round import Decision, Offer, Several
+from unfog.agents.runner import Recent, Runner
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.gaussian import Belief
-from unfog.maths.random import RoundDraws
-from unfog.simulation.job import Nature, StepDraws, emitted, refuse, truth_draws
+from unfog.simulation.job import Nature, emitted, refuse, truth_draws
 from unfog.worlds.problem import Emission, Problem, Truth
 
 MOST = 2.0
@@ -65,56 +64,44 @@ class Player:
     ) -> None:
         """Before the first round; only the privileged are shown a truth."""
         self.agent, self.problem, self.features = agent, problem, truth.features
-        known, several = problem.knowledge(), problem.several
-        privilege = None if agent.can.see_bias is None else Privilege(truth.bias)
-        units = Several(several, (len(trials),)) if several > 1 else None
-        told = agent, known, privilege
-        keeps = problem.late > 0 or agent.can.revisit is not None
-        self.setup, self.memory = rounds.begin(*told, several=units, late=keeps)
-        self.seen, self.late = 0, deque[tuple[Decision, Array]]()
-        self.recent = deque[Decision]()
+        several = problem.several
+        self.runner = Runner(
+            agent,
+            problem.knowledge(),
+            seed,
+            trials,
+            privilege=None if agent.can.see_bias is None else Privilege(truth.bias),
+            several=Several(several, (len(trials),)) if several > 1 else None,
+            late=problem.late > 0 or agent.can.revisit is not None,
+        )
+        self.number, self.late = 0, deque[tuple[Decision, Array]]()
+        self.recent = Recent[Decision](self.runner.lag)
         self.asking = Asking(problem.revealed, len(trials)) if problem.asked and agent.can.appraise else None
-        self.draws = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
-        self.steps = StepDraws(seed, trials, agent.can.sample, known)
 
     def round(self, emission: Emission, normals: Array, pay: Callable[[Ints], Array]) -> Decision:
         """One round, as far as its reward: normals (trials, w)."""
-        for drawn in self.steps.next(self.seen):
-            self.memory = rounds.advance_chain(self.agent, self.setup, self.memory, drawn)
-        told = self.agent, self.setup, self.memory, self.features
-        offer = offered(emission, np.asarray(self.seen))
-        self.memory, decision = rounds.play(*told, offer, normals, pay)
-        self.seen += 1
-        return decision
+        self.runner.advance()
+        offer = offered(emission, np.asarray(self.number))
+        self.number += 1
+        return self.runner.play(offer, self.features, normals, pay)
 
     def reveal(self, decision: Decision, emission: Emission) -> Decision:
         """Show a true context, late or at once, to those that see any; this round's decision."""
         if not self.agent.sees_context:
             return decision
         if self.asking is not None:
-            told = self.agent, self.setup, self.memory, decision.unit, decision.noisy
+            told = self.agent, self.runner.setup, self.runner.memory(), decision.unit, decision.noisy
             emission = emission._replace(revealed=self.asking.next(rounds.value_of_reveal(*told)))
         self.late.append((decision, to_reveal(emission)))
         late = self.problem.late
         if len(self.late) > late:
-            due = self.late.popleft()
-            self.memory, shown = rounds.reveal(self.agent, self.setup, self.memory, *due)
-            self._again(shown)
+            shown = self.runner.reveal("", *self.late.popleft())
+            self.recent.add("", shown)
+            past = self.recent.due("")
+            if past is not None:
+                self.runner.revisit("", past)
             return decision if late else shown
         return decision
-
-    def _again(self, decision: Decision) -> None:
-        """Learn again from the round so many rounds ago, where the agent does."""
-        if self.agent.can.revisit is None:
-            return
-        self.recent.append(decision)
-        if len(self.recent) > self.agent.can.revisit[0].lag:
-            told = self.agent, self.setup, self.memory
-            self.memory, _ = rounds.revisit(*told, self.recent.popleft())
-
-    def belief(self) -> Belief:
-        """What the agent believes about theta."""
-        return self.agent.learner.belief(self.setup.learner, self.memory.learner)
 
 
 def played(
@@ -128,7 +115,7 @@ def played(
     refuse(agent, problem, truth.features)
     player = Player(agent, problem, truth, seed, trials)
     nature, uniforms = Nature(problem, seed, trials).next(number)
-    draws = player.draws.next(number)
+    draws = player.runner.normals.next(number)
     for t in range(number):
         emission = emitted(problem, truth, nature[:, t], uniforms[:, t], np.asarray(t))
 

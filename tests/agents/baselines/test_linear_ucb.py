@@ -129,7 +129,7 @@ def test_every_round_teaches_one_stage_at_most() -> None:
         row, told = decision.evidence.row(), decision.evidence.told
         assert told is not None
         kept += (row[..., None] * row[..., None, :]) * (told >= 0)[:, None, None]
-    each = player.memory.learner.each.root
+    each = player.runner.memory().learner.each.root
     precision = np.linalg.inv(each @ each.mT) - np.eye(3)
     np.testing.assert_allclose(precision.sum(1), kept, rtol=1e-6, atol=1e-9)
 

@@ -162,7 +162,7 @@ def seconds(
     for t in range(rounds):
         normals, uniforms = nature.next(1)
         emission = emitted(problem, truth, normals[:, 0], uniforms[:, 0], np.asarray(t))
-        draws = player.draws.next(1)[:, 0]
+        draws = player.runner.normals.next(1)[:, 0]
 
         def pay(arm: Ints, context: Array = emission.context, drawn: Array = normals[:, 0]) -> Array:
             score = np.vecdot(truth.features.at(context).row(arm), truth.theta)

@@ -29,6 +29,7 @@ import numpy as np
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.base import Privilege
+from unfog.agents.runner import StepDraws
 from unfog.channel.knowledge import Shrinkage, as_told
 from unfog.maths.arrays import Array, Flow, Ints, offer
 from unfog.maths.random import RoundDraws, purpose_number
@@ -38,7 +39,6 @@ from unfog.simulation.job import (
     MOMENTS,
     Job,
     Part,
-    StepDraws,
     Tick,
     emitted,
     refuse_nonsense,

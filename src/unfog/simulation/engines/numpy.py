@@ -98,7 +98,7 @@ def play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[I
     Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
     """
     made: Any = [None if x is None else _by_round(x) for x in block.emission[:-1]]
-    draws, normals = _by_round(player.draws.next(BLOCK_ROUNDS)), _by_round(block.normals)
+    draws, normals = _by_round(player.runner.normals.next(BLOCK_ROUNDS)), _by_round(block.normals)
     arms, beliefs = [], []
     for t in range(rounds):
         now: Any = [None if x is None else x[t] for x in made]
@@ -113,7 +113,7 @@ def play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[I
         player.reveal(decision, emission)
         arms.append(decision.arm)
         beliefs.append(decision.context)
-    refuse_nonsense(player.agent.name, bool((np.abs(player.belief().mean) <= LARGEST).all()))
+    refuse_nonsense(player.agent.name, bool((np.abs(player.runner.theta().mean) <= LARGEST).all()))
     last = BLOCK_ROUNDS - rounds
     return np.stack(arms + arms[-1:] * last, 1), stacked(beliefs + beliefs[-1:] * last)
 

@@ -90,7 +90,7 @@ def tallies(agent: Agent) -> bool:
 
 def _tallied(player: Player, emission: Emission, first: int, total: Array) -> Beliefs:
     """Denoise in a kernel; the total (trials, d) is moved on in place."""
-    agent, setup, known = player.agent, player.setup, player.problem.knowledge()
+    agent, setup, known = player.agent, player.runner.setup, player.problem.knowledge()
     noisy = rounds.mask_lost(agent, setup, offered(emission, np.asarray(first)))
     told = gains(agent, setup, known, first, noisy.shape[1])
     limit = np.inf if agent.limit is None else float(agent.limit)
@@ -194,8 +194,7 @@ def _at_once(player: Player, emission: Emission, truth: Truth) -> Beliefs:
     """Denoise all rounds at once, as if they were trials."""
     if emission.bias is None and player.agent.can.see_bias is not None:
         emission = emission._replace(bias=truth.bias[:, None])
-    told = player.agent, player.setup, player.memory, player.features
-    context = rounds.denoise(*told, offered(emission, np.asarray(0))).context
+    context = player.runner.denoise("", offered(emission, np.asarray(0)), player.features).context
     *_, d = context.mean.shape
     cov = context.cov if context.cov.ndim > 2 else context.cov[None]
     shape = (*cov.shape[:-3], context.mean.shape[1], d, d)
@@ -203,16 +202,15 @@ def _at_once(player: Player, emission: Emission, truth: Truth) -> Beliefs:
 
 
 def _one_by_one(player: Player, emission: Emission, number: int, first: int) -> Beliefs:
-    agent, setup, features = player.agent, player.setup, player.features
     made: Any = [None if x is None else np.ascontiguousarray(x.swapaxes(0, 1)) for x in emission[:-1]]
     contexts, shown = [], []
     for t in range(number):
         now: Any = [None if x is None else x[t] for x in made]
         offer = offered(Emission(*now), np.asarray(first + t))
-        found = rounds.denoise(agent, setup, player.memory, features, offer)
-        player.memory = rounds.observed(agent, setup, player.memory, found.reading)
+        found = player.runner.denoise("", offer, player.features)
+        player.runner.observe("", found)
         contexts.append(found.context)
-        shown.append(_shown(player, found, now[0]) if agent.sees_context else found.context.mean)
+        shown.append(_shown(player, found, now[0]) if player.agent.sees_context else found.context.mean)
     left = emission.context.shape[1] - number
     return Beliefs(stacked(contexts + contexts[-1:] * left), np.stack(shown + shown[-1:] * left, 1))
 
@@ -220,10 +218,10 @@ def _one_by_one(player: Player, emission: Emission, number: int, first: int) -> 
 def _shown(player: Player, found: Denoised, context: Array) -> Array:
     """The true context, within reach, once the channel has learnt from it: no arm matters to that."""
     reading, anyone = found.reading, np.zeros(len(context), dtype=int)
-    belief: Any = None
-    evidence = Evidence(player.features, player.features.at(context), belief, anyone)
+    theta = player.runner.theta()
+    evidence = Evidence(player.features, player.features.at(context), theta, anyone)
     decision = Decision(anyone, found.context, evidence, reading.noisy, reading.unit, reading.far)
-    player.memory, decision = rounds.reveal(player.agent, player.setup, player.memory, decision, context)
+    decision = player.runner.reveal("", decision, context)
     if decision.known is None:
         raise ValueError(f"{player.agent.name}: a true context was shown, and is not known")
     return decision.known

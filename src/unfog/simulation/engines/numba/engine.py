@@ -88,7 +88,7 @@ class Seat:
         trace = Trace(np.zeros(shape, dtype=np.intp), np.zeros(shape), np.zeros(shape))
         mean, cov = found.context
         believed = Believed(
-            ready(mean), _shared(cov, 4), ready(found.shown), self.player.draws.next(BLOCK_ROUNDS)
+            ready(mean), _shared(cov, 4), ready(found.shown), self.player.runner.normals.next(BLOCK_ROUNDS)
         )
         self.program(self.desk, self.rules, world, believed, self.state, trace, number, first)
         for values in trace:

@@ -1,0 +1,295 @@
+"""An agent that is played step by step: what it remembers, its random numbers, and one round after another.
+
+This is the only runner. It knows neither events nor worlds: it is handed a reading, an arm, a reward, a true
+context. A simulated problem plays many trials side by side (simulation/player.py); a live problem
+(live/state.py), the loop of another library (adapters/simulation.py) and a log (evaluation/policies.py) play
+one. Each of them holds a `Runner` and adds only what is its own. The round itself is agents/round.py.
+
+    draw       the learner's chain takes its steps, and the normals of a decision are drawn
+    consider   denoise a reading, and look at every arm
+    choose     the arm, and with which probability each is chosen
+    observe    the channel learns from the reading
+    reward     theta is learnt from a reward, at once or any time later
+    reveal     a true context becomes known
+    revisit    a past round is learnt from again
+    play       a whole round whose reward comes at once
+
+The channel has a state for each unit, by name. All units share the learner. In a batch whose units are an
+axis of the state (`Several`) there is one entry, without a name.
+
+The random numbers of trial k of seed s are the same wherever an agent is played, so that a world that is
+played live gives the arms that it gives in the lab.
+
+>>> import numpy as np
+>>> import unfog
+>>> from unfog.agents.round import Offer
+>>> from unfog.agents.runner import Runner
+>>> known, features = unfog.GaussianProblem(dim=2, actions=2).knowledge(), unfog.quadratic(np.eye(2))
+>>> runner = Runner(unfog.AGENTS["unfog"], known, seed=0)
+>>> considered = runner.consider("ann", Offer(np.array([[0.9, -0.2]])), features)
+>>> arm, probabilities = runner.choose(considered, runner.draw(), number=0)
+>>> decision = runner.take("ann", considered, arm, features)
+>>> decision = runner.reward("ann", decision, 1.5)
+>>> runner.learnt, round(float(probabilities.sum()), 6)
+(1, 1.0)
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+
+from unfog.agents import predict
+from unfog.agents import round as rounds
+from unfog.agents.agent import Agent
+from unfog.agents.base import Chain, Parameters, Privilege, State
+from unfog.agents.grow import grown
+from unfog.agents.round import Considered, Decision, Denoised, Memory, Offer, Several
+from unfog.channel.knowledge import Knowledge
+from unfog.features import FeatureMap
+from unfog.maths.arrays import Array, Ints
+from unfog.maths.gaussian import Belief
+from unfog.maths.random import RoundDraws, generator
+from unfog.maths.trees import contiguous
+
+Law: TypeAlias = tuple[Array, Array]
+"""Mean and variance."""
+
+PROPENSITY_DRAWS = 200  # of an arm, where its probability is not known exactly
+
+Round = TypeVar("Round")
+
+
+class StepDraws:
+    """Standard normals for the steps of a learner's chain, one round after the other.
+
+    They may be many and grow with the rounds remembered, so they are made when they are needed.
+    """
+
+    def __init__(self, seed: int, trials: Sequence[int], chain: Chain | None, known: Knowledge) -> None:
+        """Start at the first round; None: there are no steps."""
+        self._chain, self.known, self._trials = chain, known, len(trials)
+        self.sources = [generator(seed, trial, "learner") for trial in trials]
+
+    def next(self, learnt: int) -> Array:
+        """The next round's, with so many rounds remembered: (steps, trials, n)."""
+        if self._chain is None:
+            return np.empty((0, self._trials, 0))
+        shape = self._chain.steps, self._chain.normals(self.known, learnt)
+        return np.stack([source.standard_normal(shape) for source in self.sources], 1)
+
+
+class Runner:
+    """An agent in the middle of its life, in one trial or in several side by side."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        known: Knowledge,
+        seed: int,
+        trials: Sequence[int] = (0,),
+        *,
+        privilege: Privilege | None = None,
+        several: Several | None = None,
+        late: bool = True,
+    ) -> None:
+        """Before the first round. `privilege`, `several` and `late` are those of `agents.round.begin`."""
+        self.agent, self.known, self.seed = agent, known, seed
+        self.setup, memory = rounds.begin(agent, known, privilege, several=several, late=late)
+        memory = contiguous(memory)
+        self.fresh: State = memory.denoiser  # of a unit that nothing was read of yet
+        self.channels: dict[str, State] = {}  # by unit
+        self.learner, self.surprises = memory.learner, memory.surprises
+        self.learnt = 0  # rewards
+        self.normals = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
+        self.steps = StepDraws(seed, trials, agent.can.sample, known)
+        self._theta: tuple[State, Belief] | None = None  # what is believed of theta, and by which state
+
+    @property
+    def lag(self) -> int:
+        """How many rounds later a round is learnt from again; 0: never."""
+        return 0 if self.agent.can.revisit is None else self.agent.can.revisit[0].lag
+
+    def memory(self, unit: str = "") -> Memory:
+        """What the round is to know of this unit."""
+        return Memory(self.channels.get(unit, self.fresh), self.learner, self.surprises)
+
+    def remember(self, unit: str, memory: Memory) -> None:
+        """Likewise, afterwards; in C order, since arrays in other layouts add up to other last bits."""
+        memory = contiguous(memory)
+        self.channels[unit] = memory.denoiser
+        self.learner, self.surprises = memory.learner, memory.surprises
+
+    def theta(self) -> Belief:
+        """What is believed of theta; worked out once until more is learnt."""
+        if self._theta is None or self._theta[0] is not self.learner:
+            self._theta = self.learner, self.agent.learner.belief(self.setup.learner, self.learner)
+        return self._theta[1]
+
+    def advance(self) -> None:
+        """The steps of the learner's chain, which come before a decision."""
+        for normals in self.steps.next(self.learnt):
+            memory = rounds.advance_chain(self.agent, self.setup, self.memory(), normals)
+            self.learner = contiguous(memory.learner)
+
+    def draw(self) -> Array:
+        """What is random before a decision: the chain's steps; the decision's normals, (trials, w)."""
+        self.advance()
+        return self.normals.next(1)[:, 0]
+
+    def consider(self, unit: str, offer: Offer, features: FeatureMap) -> Considered:
+        """Denoise, and look at every arm."""
+        theta = self.theta() if self.agent.can.look_back is None else None
+        return rounds.consider(self.agent, self.setup, self.memory(unit), features, offer, theta)
+
+    def denoise(self, unit: str, offer: Offer, features: FeatureMap) -> Denoised:
+        """Denoise alone: for a round whose arm is known already."""
+        return rounds.denoise(self.agent, self.setup, self.memory(unit), features, offer)
+
+    def choose(self, considered: Considered, normals: Array, number: int) -> tuple[int, Array]:
+        """The arm of a single trial, and with which probability each is chosen, (K,).
+
+        Where these are not known exactly, so many arms are drawn besides: given all of them, without their
+        order, the one that is taken is any of them with the same probability. So shares among the draws are
+        true probabilities, whatever the number of draws. They have a stream of their own in the decision of
+        each `number`.
+        """
+        chooser, view = self.agent.chooser, considered.view
+        if chooser.propensity == "exact":
+            arm, shares = chooser.choose_with_probabilities(view, normals, normals[None])
+            return int(arm[0]), shares[0]
+        others = propensity_normals(self.seed, number, PROPENSITY_DRAWS - 1, normals.shape)
+        arm = chooser.choose(view, normals)
+        shares = chooser.probabilities(view, np.concat([normals[None], others]))
+        return int(arm[0]), shares[0]
+
+    def probabilities(self, unit: str, offer: Offer, features: FeatureMap, number: int) -> Array:
+        """With which probability each arm would be chosen, (K,); nothing is drawn or learnt by it."""
+        shape = 1, self.agent.chooser.normals(self.known)
+        normals = propensity_normals(self.seed, number, PROPENSITY_DRAWS, shape)
+        return rounds.probabilities(self.agent, self.setup, self.memory(unit), features, offer, normals)[0]
+
+    def observe(self, unit: str, denoised: "Denoised | Considered") -> None:
+        """The channel learns from a noisy context."""
+        self.remember(unit, rounds.observed(self.agent, self.setup, self.memory(unit), denoised.reading))
+
+    def take(self, unit: str, considered: Considered, arm: int, features: FeatureMap) -> Decision:
+        """A round of one trial with this arm, whoever chose it; the channel learns from its reading."""
+        self.observe(unit, considered)
+        return rounds.taken(self.agent, self.setup, features, considered, np.asarray([arm]))
+
+    def by_now(self, decision: Decision) -> Decision:
+        """A decision with what is believed of theta by now, unless its own round's belief belongs to it."""
+        if self.agent.can.look_back is not None or decision.evidence.belief is self.theta():
+            return decision
+        return decision._replace(evidence=decision.evidence._replace(belief=self.theta(), hidden=None))
+
+    def reward(self, unit: str, decision: Decision, value: float) -> Decision:
+        """Learn from the reward of a single trial, or keep it for the true context that it awaits."""
+        decision, before = self.by_now(decision), self.memory(unit)
+        memory, decision = rounds.reward(self.agent, self.setup, before, decision, np.asarray([value]))
+        self.remember(unit, memory)
+        self.learnt += memory.learner is not before.learner
+        return decision
+
+    def reveal(self, unit: str, decision: Decision, context: Array) -> Decision:
+        """Take in a true context (trials, d), not a number where it is not known."""
+        told = self.agent, self.setup, self.memory(unit), decision
+        memory, decision = rounds.reveal(*told, context)
+        self.remember(unit, memory)
+        self.learnt += self.agent.awaits_context and decision.reward is not None
+        return decision
+
+    def revisit(self, unit: str, decision: Decision) -> Decision:
+        """Learn from a past decision again, with what has become known of its context."""
+        memory, decision = rounds.revisit(self.agent, self.setup, self.memory(unit), decision)
+        self.remember(unit, memory)
+        return decision
+
+    def play(
+        self, offer: Offer, features: FeatureMap, normals: Array, pay: Callable[[Ints], Array]
+    ) -> Decision:
+        """A round whose reward comes at once, in all trials: normals (trials, w)."""
+        before = self.memory()
+        memory, decision = rounds.play(self.agent, self.setup, before, features, offer, normals, pay)
+        self.remember("", memory)
+        self.learnt += memory.learner is not before.learner
+        return decision
+
+    def bias(self, unit: str) -> Law | None:
+        """What is believed of a unit's bias: mean and variance, (d,) each; None: there is none."""
+        return self._bias(self.setup.denoiser, self.memory(unit).denoiser)
+
+    def bias_then(self, denoised: Denoised) -> Law | None:
+        """What was believed of it when a reading was denoised, which is much less work to say again."""
+        return self._bias(denoised.reading.parameters, denoised.reading.channel)
+
+    def _bias(self, parameters: Parameters, channel: State) -> Law | None:
+        if self.agent.can.estimate_bias is None:
+            return None
+        mean, cov = self.agent.can.estimate_bias.bias(parameters, channel)
+        variance = cov.diagonal(axis1=-2, axis2=-1)
+        return mean.reshape(-1, mean.shape[-1])[0], variance.reshape(-1, variance.shape[-1])[0]
+
+    def expected_reading(self, denoised: Denoised) -> Law | None:
+        """What was expected of a reading: mean and variance, (trials, d) each; None: nothing was."""
+        reading = denoised.reading
+        if reading.law is not None and self.agent.can.foresee is None:
+            return reading.law
+        return predict.foreseen(self.agent, reading.parameters, reading.channel)
+
+    def grow(self, before: Knowledge, after: Knowledge) -> None:
+        """Make room for the features of arms that came later."""
+        if before.prior_mean.shape != after.prior_mean.shape:
+            self._theta = None
+            self.setup, memory = grown(self.agent, before, after, self.setup, self.memory())
+            self.learner = contiguous(memory.learner)
+        self._know(after)
+
+    def content(self) -> dict[str, Any]:
+        """All that changes in a single trial, in nested values that do not change any more."""
+        return {
+            "channels": {**self.channels},
+            "learner": self.learner,
+            "surprises": self.surprises,
+            "learnt": self.learnt,
+            "draws": self.normals.sources[0].bit_generator.state,
+            "steps": self.steps.sources[0].bit_generator.state,
+        }
+
+    def fill(self, content: dict[str, Any], known: Knowledge) -> None:
+        """Take back what `content` gave; arms may have come later."""
+        self._know(known)
+        self.setup, _ = rounds.begin(self.agent, known)
+        self.channels, self.learner = content["channels"], content["learner"]
+        self.surprises, self.learnt = content["surprises"], content["learnt"]
+        self.normals.sources[0].bit_generator.state = content["draws"]
+        self.steps.sources[0].bit_generator.state = content["steps"]
+
+    def _know(self, known: Knowledge) -> None:
+        self.known = self.steps.known = known
+        self.normals.width = self.agent.chooser.normals(known)
+
+
+def propensity_normals(seed: int, number: int, draws: int, shape: tuple[int, ...]) -> Array:
+    """Normals of further draws of an arm in the decision of this number, (draws, *shape)."""
+    return generator(seed, number, "propensity").standard_normal((draws, *shape))
+
+
+class Recent(Generic[Round]):
+    """The last rounds of each unit, until they are learnt from again so many rounds later."""
+
+    def __init__(self, lag: int) -> None:
+        """A lag of 0: none is learnt from again."""
+        self._lag, self._rounds = lag, dict[str, deque[Round]]()
+
+    def add(self, unit: str, one: Round) -> None:
+        """The newest round."""
+        if self._lag:
+            self._rounds.setdefault(unit, deque()).append(one)
+
+    def due(self, unit: str) -> Round | None:
+        """Take out the round that is to be learnt from again before the unit's next one."""
+        rounds = self._rounds.get(unit, ())
+        return self._rounds[unit].popleft() if len(rounds) > self._lag else None
