@@ -18,6 +18,7 @@ EXTRA_OF = {
     "starlette": "serve",
     "uvicorn": "serve",
     "httptools": "serve",
+    "httpx": "serve",
     "prometheus_client": "serve",
     "psycopg": "postgres",
     "gymnasium": "adapters",

@@ -9,10 +9,12 @@ import pytest
 from unfog.live.errors import Elsewhere
 from unfog.serve import forwarding
 from unfog.serve.errors import Refused
-from unfog.serve.forwarding import FAILURES, Asked, Away, asked_by
+from unfog.serve.forwarding import Asked, Away, asked_by
 from unfog.serve.responses import Answer
 
-ASKED = Asked("POST", "/v1/problems/p/decide?x=1", (("authorization", "Bearer k"),), b"{}")
+KEY = "grüße-1".encode()
+HEADERS = ((b"authorization", b"Bearer k"), (b"idempotency-key", KEY))
+ASKED = Asked("POST", b"/v1/problems/p'%7b/decide?x='1%20\"", HEADERS, b"{}")
 STREAM = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\none\n\r\n"
 
 
@@ -45,32 +47,75 @@ async def other(*parts: bytes, end: bool = True) -> AsyncIterator[tuple[Elsewher
             over.set()
 
 
+async def sent(there: Elsewhere, still: Callable[[], Awaitable[bool]] = yes) -> Answer:
+    away = Away()
+    try:
+        answer = await asyncio.wait_for(away.ask(there, ASKED, still), 20)
+        return answer._replace(body=await answer.content())
+    finally:
+        await away.close()
+
+
 def told(*parts: bytes, end: bool = True, still: Callable[[], Awaitable[bool]] = yes) -> tuple[Answer, bytes]:
     """What is passed back, and what the other process was sent."""
 
     async def ask() -> tuple[Answer, bytes]:
         async with other(*parts, end=end) as (there, seen):
-            answer = await asyncio.wait_for(Away().ask(there, ASKED, still), 20)
-            if not isinstance(answer.body, bytes):
-                answer = answer._replace(body=b"".join([part async for part in answer.body]))
-            return answer, seen[0]
+            return await sent(there, still), seen[0]
 
     return asyncio.run(ask())
 
 
 def test_it_goes_out_as_it_came_and_comes_back_as_it_is() -> None:
+    """With nothing of httpx's own: no more headers, no other way to write an address."""
     head = b"HTTP/1.1 503 Busy\r\ncontent-type: application/problem+json\r\nretry-after: 7\r\nx-own: 1\r\n"
-    answer, sent = told(head + b"content-length: 2\r\n\r\n{}", end=False)
+    answer, out = told(head + b"content-length: 2\r\n\r\n{}", end=False)
     assert answer == Answer(b"{}", 503, "application/problem+json", {"retry-after": "7"})
-    assert sent.startswith(b"POST /under/v1/problems/p/decide?x=1 HTTP/1.1\r\n")
-    assert b"\r\nauthorization: Bearer k\r\n" in sent.replace(b"Authorization", b"authorization")
+    first, *headers = out.removesuffix(b"\r\n\r\n{}").split(b"\r\n")
+    assert first == b"POST /under/v1/problems/p'%7b/decide?x='1%20\" HTTP/1.1"
+    found = {name.lower(): value for name, value in (one.split(b": ", 1) for one in headers)}
+    assert found.pop(b"host").startswith(b"127.0.0.1:")
+    assert found == dict(HEADERS) | {b"connection": b"close", b"content-length": b"2"}
+
+
+def test_what_is_set_for_httpx_in_the_environment_is_nothing_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert told(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")[0].body == b"{}"
+
+
+def test_an_answer_that_says_to_ask_elsewhere_is_the_answer() -> None:
+    head = b"HTTP/1.1 307 Else\r\nlocation: http://127.0.0.1:9/\r\nset-cookie: a=b\r\n"
+    assert told(head + b"content-length: 0\r\n\r\n")[0] == Answer(b"", 307)
+
+
+def test_each_has_a_connection_of_its_own() -> None:
+    """One that was kept might be that of a process that has gone away since."""
+
+    async def ask() -> tuple[int, int]:
+        async with other(STREAM, b"0\r\n\r\n", end=False) as (there, seen):
+            away = Away()
+            for _ in range(3):
+                await (await away.ask(there, ASKED, yes)).content()
+            await asyncio.sleep(0)
+            pool = away._client._transport._pool  # type: ignore[attr-defined]
+            return len(seen), len(pool.connections)
+
+    assert asyncio.run(asyncio.wait_for(ask(), 20)) == (3, 0)
 
 
 def test_a_long_answer_comes_in_parts_and_one_that_breaks_off_is_no_answer() -> None:
     answer, _ = told(STREAM, b"4\r\ntwo\n\r\n0\r\n\r\n")
     assert answer.body == b"one\ntwo\n"
-    with pytest.raises(FAILURES):
+    with pytest.raises(Refused, match="did not answer"):
         told(STREAM)
+
+
+def test_who_falls_silent_in_the_middle_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forwarding, "SILENT", 0.05)
+    for head in (STREAM, b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}"):
+        with pytest.raises(Refused, match="did not answer"):
+            told(head, end=False)
 
 
 def test_who_lost_the_problem_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +133,7 @@ def test_who_does_not_answer_is_told_of(said: bytes) -> None:
 
 def test_who_cannot_be_reached_has_done_nothing() -> None:
     with pytest.raises(Refused, match="cannot be reached; nothing was done"):
-        asyncio.run(Away().ask(Elsewhere("there", "http://127.0.0.1:9"), ASKED, yes))
+        asyncio.run(sent(Elsewhere("there", "http://127.0.0.1:9")))
 
 
 def test_no_more_than_so_many_wait_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,12 +161,12 @@ def test_what_was_passed_on_is_not_passed_on_again() -> None:
     }
     headers = {b"authorization": b"Bearer k", b"cookie": b"no", b"content-type": b"application/json"}
     first = asked_by(scope, headers, b"")
-    assert (first.method, first.target) == ("GET", "/v1/problems/a%20b?x=%20")
+    assert (first.method, first.target) == ("GET", b"/v1/problems/a%20b?x=%20")
     assert dict(first.headers) == {
-        "authorization": "Bearer k",
-        "content-type": "application/json",
-        "unfog-forwarded": "1",
+        b"authorization": b"Bearer k",
+        b"content-type": b"application/json",
+        b"unfog-forwarded": b"1",
     }
     with pytest.raises(Refused, match="asked by another that does not") as found:
-        asked_by(scope, {name.encode(): value.encode() for name, value in first.headers}, b"")
+        asked_by(scope, dict(first.headers), b"")
     assert found.value.status == 503

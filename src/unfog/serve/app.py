@@ -49,6 +49,7 @@ def application(service: Service) -> ASGIApp:
             yield
         finally:
             await service.stop()
+            await service.close()
 
     life, endpoints, nothing = Starlette(lifespan=lifespan), _endpoints(service), Endpoint(service, "", ())
 
@@ -318,8 +319,7 @@ class Erasing:
         """Ask the process that serves the problem."""
         asked = asked_by(self._scope, self._headers, body.model_dump_json().encode())
         answer = await self._service.passed_on(other, str(body.problem), asked)
-        assert isinstance(answer.body, bytes)
-        told: dict[str, dict[str, int]] = read(answer.body)
+        told: dict[str, dict[str, int]] = read(await answer.content())
         if answer.status in (404, 422):
             return {"decisions": {}}
         if answer.status != 200:

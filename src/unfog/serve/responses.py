@@ -71,6 +71,10 @@ class Answer(NamedTuple):
     kind: str = JSON
     headers: Mapping[str, str] = {}
 
+    async def content(self) -> bytes:
+        """All of the body."""
+        return self.body if isinstance(self.body, bytes) else b"".join([part async for part in self.body])
+
 
 def headers_of(scope: "Scope") -> dict[bytes, bytes]:
     """By their names in small letters; the last of several of the same name."""

@@ -200,7 +200,8 @@ class Service:
         self._buckets, self.room, self.readers = Buckets(settings.rate), Room(), Readers()
         self.broken: dict[str, str] = {}  # problems that cannot be served, and why
         self._writers: dict[Store, Writer] = {}
-        self._away, self._stopping = Away(), False
+        self._away = None if shelf.single else Away()
+        self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -288,6 +289,11 @@ class Service:
             self.failed = str(error)
             log.error("the store could not be closed: %s", described(error))
 
+    async def close(self) -> None:
+        """When all requests are answered, those that were passed on as well: no more of them."""
+        if self._away is not None:
+            await self._away.close()
+
     def writer(self, store: Store) -> Writer:
         """The writer of a store."""
         found = self._writers.get(store)
@@ -309,6 +315,7 @@ class Service:
 
     async def passed_on(self, other: Elsewhere, name: str, asked: Asked) -> Answer:
         """What the process that serves a problem answers."""
+        assert self._away is not None  # nobody else serves a file
         return await self._away.ask(other, asked, partial(self._is_still, other.url, name))
 
     async def _is_still(self, url: str, name: str) -> bool:

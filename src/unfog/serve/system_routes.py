@@ -60,11 +60,9 @@ async def _told(service: Service, other: Elsewhere, name: str, scope: Scope) -> 
     try:
         asked = asked_by(scope, headers_of(scope), b"", f"/v1/problems/{quote(name, safe='')}")
         answer = await service.passed_on(other, name, asked)
+        about = json.loads(await answer.content())
     except Refused as error:
         return {"error": str(error)}
-    if not isinstance(answer.body, bytes):
-        return {"error": str(other)}
-    about = json.loads(answer.body)
     if answer.status != 200:
         return {"error": about["detail"]}
     return {part: about[part] for part in LISTED}
