@@ -67,8 +67,6 @@ def _answers(responses: Schema) -> Iterator[str]:
         ((kind, content),) = one["content"].items()
         done = one["description"].rstrip(".").lower()
         yield f"Answered with {status} ({done}): {_named(content['schema'])}, as `{kind}`.\n"
-        if content["schema"].get("properties") and status == min(good):
-            yield _properties(content["schema"])
     refused = ", ".join(
         f"{status} ({one['description'].split('.')[0].lower()})"
         for status, one in responses.items()

@@ -279,7 +279,7 @@ def test_the_key_is_sent_and_not_shown(tmp_path: Path, monkeypatch: pytest.Monke
 )
 def test_a_client_needs_nothing_that_serves(use: str) -> None:
     """Nor what checks the bodies of requests, though that is installed with the core."""
-    without = ["pydantic", "pydantic_core", "httpx", *EXTRA_OF]
+    without = ["pydantic", "pydantic_core", *EXTRA_OF]
     code = f"import sys\nsys.modules.update(dict.fromkeys({without}))\n{use}"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 

@@ -1,19 +1,22 @@
 """The OpenAPI 3.1 document of the service, made from the rows of serve/operations.py."""
 
+from collections.abc import Mapping
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from pydantic.json_schema import models_json_schema
+from pydantic import Field, TypeAdapter
 
 from unfog.live.sqlite_file import LAST
-from unfog.serve import schemas
 from unfog.serve.errors import JSON, LINES, PROBLEM
 from unfog.serve.operations import EXAMPLES, ID, NAME, ONCE, OPERATIONS, Operation
-from unfog.serve.schemas import ANSWERS, COMPONENTS, Schema, listed, ref
+from unfog.serve.schemas import ANSWERS, MOST, Ask, Asks, Name, Problem
 from unfog.version import __version__
 
+Schema: TypeAlias = dict[str, Any]
 TEMPLATE = "#/components/schemas/{model}"
+NAMES: Schema = TypeAdapter(Name).json_schema()
+TEXT: Schema = {"type": "string"}
 
 REFUSALS = {
     400: "It cannot be read: no JSON, or a query that is none.",
@@ -32,19 +35,19 @@ REFUSALS = {
 ALWAYS = (401, 403, 429, 503)
 
 PARAMETERS: dict[str, Schema] = {
-    "name": {"in": "path", "required": True, "schema": schemas.NAME, "example": NAME},
+    "name": {"in": "path", "required": True, "schema": NAMES, "example": NAME},
     "id": {
         "in": "path",
         "required": True,
-        "schema": schemas.NAME,
+        "schema": NAMES,
         "example": ID,
         "description": "The id that `decide` has answered.",
     },
-    "unit": {"in": "query", "schema": schemas.NAME, "description": "Whose."},
+    "unit": {"in": "query", "schema": NAMES, "description": "Whose."},
     "context": {"in": "query", "content": {JSON: {"schema": {"type": "object"}}}, "required": True},
-    "arms": {"in": "query", "content": {JSON: {"schema": listed(schemas.NAME)}}},
-    "at": {"in": "query", "content": {JSON: {"schema": schemas.NUMBER}}},
-    "noise": {"in": "query", "content": {JSON: {"schema": listed(schemas.NUMBER)}}},
+    "arms": {"in": "query", "content": {JSON: {"schema": {"type": "array", "items": NAMES}}}},
+    "at": {"in": "query", "content": {JSON: {"schema": {"type": "number"}}}},
+    "noise": {"in": "query", "content": {JSON: {"schema": {"type": "array", "items": {"type": "number"}}}}},
     "points": {"in": "query", "schema": {"type": "integer", "minimum": 1}},
     "since": {"in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": LAST}},
     "limit": {"in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": LAST}},
@@ -52,7 +55,7 @@ PARAMETERS: dict[str, Schema] = {
 KEY_HEADER: Schema = {
     "name": "Idempotency-Key",
     "in": "header",
-    "schema": schemas.NAME | {"pattern": "^[!-~]+$"},
+    "schema": NAMES | {"pattern": "^[!-~]+$"},
     "description": "As `key` in the body: asked again with it, the answer is the same.",
 }
 FIXED = (  # id, address, what it is, kind of its answer, statuses besides 200
@@ -68,15 +71,18 @@ FIXED = (  # id, address, what it is, kind of its answer, statuses besides 200
 def document() -> dict[str, Any]:
     """All of it; examples work one after another in the order in which operations stand."""
     paths: dict[str, Any] = {}
+    bodies, components = _schemas({one.id: _sent(one) for one in OPERATIONS if one.body is not None})
+    answers, more = _schemas({**ANSWERS, "": Problem})
     order = list(EXAMPLES)
     for one in sorted(OPERATIONS, key=lambda one: order.index(one.id)):
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one)
+        found = _operation(one, bodies.get(one.id, TEXT), answers.get(one.id, TEXT))
+        paths.setdefault(one.path, {})[one.method.lower()] = found
     for name, path, said, kind, statuses in FIXED:
         paths.setdefault(path, {})["get"] = {
             "operationId": name,
             "summary": said,
             "tags": ["The service"],
-            "responses": _answers(kind, ANSWERS.get(name, {"type": "string"}), (200,), statuses),
+            "responses": _answers(kind, answers.get(name, TEXT), (200,), statuses),
             **({} if statuses == ALWAYS else {"security": []}),
         }
     return {
@@ -89,7 +95,7 @@ def document() -> dict[str, Any]:
         "security": [{"key": []}, {}],
         "paths": paths,
         "components": {
-            "schemas": {**COMPONENTS, **_models()},
+            "schemas": dict(sorted({**components, **more}.items())),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": SECURITY}},
         },
     }
@@ -101,16 +107,25 @@ SECURITY = (
 )
 
 
-def _models() -> dict[str, Schema]:
-    """The bodies of requests."""
-    found = {one.body for one in OPERATIONS if one.body is not None} | {schemas.Asks}
-    _, schema = models_json_schema([(one, "validation") for one in found], ref_template=TEMPLATE)
-    return dict(sorted(schema["$defs"].items()))
+def _sent(one: Operation) -> Any:
+    """The kind of a body."""
+    return (
+        Ask | Asks | Annotated[list[Ask], Field(min_length=1, max_length=MOST)]
+        if one.body is Ask
+        else one.body
+    )
 
 
-def _operation(one: Operation) -> dict[str, Any]:
+def _schemas(kinds: Mapping[str, Any]) -> tuple[dict[str, Schema], dict[str, Schema]]:
+    """A schema of each kind, by the same names; and the components that they refer to."""
+    found, rest = TypeAdapter.json_schemas(
+        ((name, "validation", TypeAdapter(kind)) for name, kind in kinds.items()), ref_template=TEMPLATE
+    )
+    return {name: schema for (name, _), schema in found.items()}, rest["$defs"]
+
+
+def _operation(one: Operation, body: Schema, answer: Schema) -> dict[str, Any]:
     kind = LINES if one.id == "events" else JSON
-    answer = {"type": "string", "description": "Events, a line each."} if kind == LINES else ANSWERS[one.id]
     said = {
         "operationId": one.id,
         "summary": one.summary,
@@ -119,7 +134,11 @@ def _operation(one: Operation) -> dict[str, Any]:
         "parameters": _parameters(one),
         "responses": _answers(kind, answer, (200, 201) if one.id == "make" else (200,), _statuses(one)),
     }
-    return said | ({"requestBody": _body(one)} if one.method == "POST" else {})
+    if one.method == "POST":
+        content = {"schema": body, "example": EXAMPLES[one.id].body}
+        needed = one.body is not None and not one.empty
+        said["requestBody"] = {"required": needed, "content": {JSON if one.body else LINES: content}}
+    return said
 
 
 def _parameters(one: Operation) -> list[Schema]:
@@ -131,17 +150,6 @@ def _parameters(one: Operation) -> list[Schema]:
 
 def _shown(name: str, examples: dict[str, str]) -> Schema:
     return {"example": examples[name]} if name in examples and "schema" in PARAMETERS[name] else {}
-
-
-def _body(one: Operation) -> Schema:
-    example = EXAMPLES[one.id].body
-    if one.body is None:
-        return {"required": False, "content": {LINES: {"schema": {"type": "string"}, "example": example}}}
-    schema = ref(one.body.__name__)
-    if one.body is schemas.Ask:
-        many = listed(schema) | {"minItems": 1, "maxItems": schemas.MOST}
-        schema = {"anyOf": [schema, ref("Asks"), many]}
-    return {"required": not one.empty, "content": {JSON: {"schema": schema, "example": example}}}
 
 
 def _statuses(one: Operation) -> tuple[int, ...]:
@@ -167,7 +175,7 @@ def _answers(kind: str, schema: Schema, good: tuple[int, ...], refused: tuple[in
 def _refused(status: int) -> Schema:
     found: Schema = {
         "description": f"{HTTPStatus(status).phrase}. {REFUSALS[status]}",
-        "content": {PROBLEM: {"schema": ref("Problem")}},
+        "content": {PROBLEM: {"schema": {"$ref": TEMPLATE.format(model=Problem.__name__)}}},
     }
     if status in (429, 503):
         found["headers"] = {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds."}}

@@ -1,8 +1,10 @@
-"""Schemas of requests and answers: pydantic models of bodies, JSON Schema of answers, strict JSON.
+"""Schemas of requests and answers: pydantic models, and strict JSON.
 
-The models are the first check of a body, and describe it in the OpenAPI document. Types are strict: "1", true
-and 1e999 are no numbers, and unknown fields are refused. `unfog.live` checks the values again and in its own
-words. Messages of pydantic are put in plain words, since they speak of Python and callers write JSON.
+The models of bodies are their first check, and describe them in the OpenAPI document. Types are strict: "1",
+true and 1e999 are no numbers, and unknown fields are refused. `unfog.live` checks the values again and in its
+own words. Messages of pydantic are put in plain words, since they speak of Python and callers write JSON.
+
+The models of answers describe them; no answer is made of one, since that would take time.
 
 JSON is read strictly: no NaN, no infinite number, no name twice, no deep nesting. Python would silently
 accept NaN, 1e999 and doubled names.
@@ -12,9 +14,9 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from math import isfinite
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
 
 from unfog.live.config import FIELDS
 from unfog.live.requests import WORDS
@@ -45,59 +47,37 @@ PYDANTIC_WORDS = {
     "less_than_equal": "at most {le:g}",
 }
 
-Schema: TypeAlias = dict[str, Any]
-TEXT: Schema = {"type": "string"}
-NUMBER: Schema = {"type": "number"}
-WHOLE: Schema = {"type": "integer"}
-TRUTH: Schema = {"type": "boolean"}
-NAME: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
-NUMBERS = {"type": "array", "items": NUMBER}
-READING = {"type": ["number", "null"]}
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+
+
+def _described(kind: Any, **more: Any) -> WithJsonSchema:
+    """As a value of this kind, whatever it is: `unfog.live` checks it, in its own words."""
+    return WithJsonSchema(TypeAdapter(kind).json_schema() | more)
+
 
 Context = Annotated[
     Any,
-    WithJsonSchema(
-        {
-            "description": "A reading by the names of its coordinates, or a list in their order;"
-            " null where it was lost.",
-            "anyOf": [
-                {"type": "object", "additionalProperties": READING},
-                {"type": "array", "items": READING},
-            ],
-            "examples": [{"steps": 1648, "sleep": None}, [1648, None]],
-        }
+    _described(
+        dict[str, float | None] | list[float | None],
+        description="A reading by the names of its coordinates, or a list in their order;"
+        " null where it was lost.",
+        examples=[{"steps": 1648, "sleep": None}, [1648, None]],
     ),
 ]
-
 Arms = Annotated[
     Any,
-    WithJsonSchema(
-        {
-            "description": "Names of arms; or a mapping from names to vectors, where arms have any.",
-            "anyOf": [
-                {"type": "array", "items": NAME, "minItems": 1},
-                {"type": "object", "additionalProperties": {"anyOf": [NUMBERS, {"type": "null"}]}},
-            ],
-        }
+    _described(
+        Annotated[list[Name], Field(min_length=1)] | dict[str, list[float] | None],
+        description="Names of arms; or a mapping from names to vectors, where arms have any.",
     ),
 ]
-
-Matrix = Annotated[
-    Any,
-    WithJsonSchema(
-        {"anyOf": [NUMBER, NUMBERS, {"type": "array", "items": NUMBERS}], "description": "Numbers."}
-    ),
-]
-
+Matrix = Annotated[Any, _described(float | list[float] | list[list[float]], description="Numbers.")]
 Span = Annotated[
     Any,
-    WithJsonSchema(
-        {
-            "anyOf": [{"type": "string"}, NUMBER, {"type": "null"}],
-            "description": "How long: a text such as 30m, or seconds.",
-            "examples": ["30m", "7d"],
-        }
+    _described(
+        str | float | None,
+        description="How long: a text such as 30m, or seconds.",
+        examples=["30m", "7d"],
     ),
 ]
 
@@ -178,7 +158,7 @@ class Shadow(Body):
 JSON_TYPES: dict[str, Any] = {
     "arms": Arms,
     "boolean": bool,
-    "channel": Annotated[Any, WithJsonSchema({"anyOf": [{"type": "object"}, {"type": "null"}]})],
+    "channel": Annotated[Any, _described(dict[str, Any] | None)],
     "integer or null": int | None,
     "name": Name,
     "name or null": Name | None,
@@ -306,132 +286,130 @@ def allowed(kind: str, message: str, bounds: Mapping[str, Any]) -> str:
     return message[:1].lower() + message[1:] if found is None else found.format(**bounds)
 
 
-def or_null(kind: Schema) -> Schema:
-    """It, or nothing."""
-    return {"anyOf": [kind, {"type": "null"}]}
+class Answer(BaseModel):
+    """What an answer has; all of it, unless a field has a default."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
-def listed(kind: Schema) -> Schema:
-    """Several."""
-    return {"type": "array", "items": kind}
+class Decision(Answer):
+    """A decision, and what was believed when it was made."""
+
+    id: str
+    arm: str
+    probability: float | None
+    probabilities: dict[str, float]
+    denoised: dict[str, float]
+    sd: dict[str, float]
+    number: int
+    shadow: dict[str, Any] = Field(default_factory=dict, description="What shadows would have done.")
 
 
-def by_name(kind: Schema) -> Schema:
-    """One for each name."""
-    return {"type": "object", "additionalProperties": kind}
+class Receipt(Answer):
+    """What became of a report."""
+
+    seq: int
+    outcome: Annotated[str, Field(json_schema_extra={"enum": list(WORDS)})]
+    words: str
 
 
-def whole(more: bool = False, **fields: Schema) -> Schema:
-    """An object with all of these fields; with others as well, where there may be more."""
-    return {
-        "type": "object",
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": more,
-    }
+class About(Answer, extra="allow"):
+    """A problem: its arms, units, shadows and counts."""
+
+    name: str
+    agent: str
+    context: list[str]
+    arms: list[str]
+    retired: list[str]
+    frozen: str | None
+    shadows: list[str]
+    units: list[str]
+    units_total: int
+    note: str | None
+    decisions: int
+    decisions_today: int
+    rewards: int
+    pending: int
+    alarm: list[str]
 
 
-def ref(name: str) -> Schema:
-    """One of the components."""
-    return {"$ref": f"#/components/schemas/{name}"}
+class Glance(Answer):
+    """A problem in a few numbers; or why there are none."""
+
+    name: str
+    agent: str | None
+    decisions: int | None
+    decisions_today: int | None
+    pending: int | None
+    alarm: list[str]
+    error: str | None
 
 
-_DECISION = whole(
-    id=TEXT,
-    arm=TEXT,
-    probability=or_null(NUMBER),
-    probabilities=by_name(NUMBER),
-    denoised=by_name(NUMBER),
-    sd=by_name(NUMBER),
-    number=WHOLE,
-)
+class DataSet(Answer, extra="allow"):
+    """Variables by name, each by the names along its `dims`; null for not a number."""
 
-_DECISION["properties"]["shadow"] = {"type": "object", "description": "What shadows would have done."}
+    dims: dict[str, list[str]]
+    coordinates: dict[str, Any]
 
-_ABOUT = {
-    "name": TEXT,
-    "agent": TEXT,
-    "context": listed(TEXT),
-    "arms": listed(TEXT),
-    "retired": listed(TEXT),
-    "frozen": or_null(TEXT),
-    "shadows": listed(TEXT),
-    "units": listed(TEXT),
-    "units_total": WHOLE,
-    "note": or_null(TEXT),
-    "decisions": WHOLE,
-    "decisions_today": WHOLE,
-    "rewards": WHOLE,
-    "pending": WHOLE,
-    "alarm": listed(TEXT),
-}
 
-_GLANCE = whole(
-    name=TEXT,
-    agent=or_null(TEXT),
-    decisions=or_null(WHOLE),
-    decisions_today=or_null(WHOLE),
-    pending=or_null(WHOLE),
-    alarm=listed(TEXT),
-    error=or_null(TEXT),
-)
+class History(Answer, extra="allow"):
+    """What happened, and how beliefs went."""
 
-_PROBLEM = whole(type=TEXT, title=TEXT, status=WHOLE, detail=TEXT)
+    problem: str
+    unit: str | None
+    coordinates: list[str]
+    arms: list[str]
+    decisions: int
+    kept: int
+    points: dict[str, Any]
+    worth: dict[str, Any]
+    rewards: dict[str, Any]
+    shares: dict[str, Any]
+    shadow: dict[str, Any]
+    tracks: dict[str, Any]
 
-_PROBLEM["properties"] |= {
-    "field": {"type": "string", "description": "Which field is wrong."},
-    "value": {"type": "string", "description": "What it was."},
-    "allowed": {"type": "string", "description": "What it may be."},
-}
 
-COMPONENTS: dict[str, Schema] = {
-    "Decision": _DECISION,
-    "Receipt": whole(seq=WHOLE, outcome={"enum": list(WORDS)}, words=TEXT),
-    "About": whole(more=True, **_ABOUT),
-    "Glance": _GLANCE,
-    "DataSet": whole(more=True, dims=by_name(listed(TEXT)), coordinates={"type": "object"})
-    | {"description": "Variables by name, each by the names along its `dims`; null for not a number."},
-    "Problem": _PROBLEM | {"description": "Why nothing was done: problem JSON, RFC 9457."},
-}
+class Problem(Answer):
+    """Why nothing was done: problem JSON, RFC 9457."""
 
-ANSWERS: dict[str, Schema] = {
-    "decide": {"anyOf": [ref("Decision"), whole(decisions=listed(ref("Decision")))]},
-    "reward": ref("Receipt"),
-    "reveal": ref("Receipt"),
-    "void": ref("Receipt"),
-    "rewards": whole(receipts=by_name(ref("Receipt"))),
-    "about": ref("About"),
-    "pending": whole(pending=listed(TEXT)),
-    "fingerprint": whole(fingerprint=TEXT),
-    "belief": ref("DataSet"),
-    "expected": ref("DataSet"),
-    "diagnostics": ref("DataSet"),
-    "history": whole(
-        more=True,
-        problem=TEXT,
-        unit=or_null(TEXT),
-        coordinates=listed(TEXT),
-        arms=listed(TEXT),
-        decisions=WHOLE,
-        kept=WHOLE,
-        points=by_name({}),
-        worth=by_name({}),
-        rewards=by_name({}),
-        shares=by_name({}),
-        shadow=by_name({}),
-        tracks=by_name({}),
-    ),
-    "take_in": whole(problem=TEXT, events=WHOLE),
-    "take_in_table": whole(problem=TEXT, decisions=WHOLE),
-    "make": whole(more=True, made=TRUTH, **_ABOUT),
-    "arms": ref("Receipt"),
-    "freeze": ref("Receipt"),
-    "shadow": ref("Receipt"),
-    "replay": whole(problem=TEXT, events=WHOLE, decisions=WHOLE, verified=WHOLE, same=TRUTH),
-    "erase": whole(decisions=by_name(WHOLE)),
-    "backup": whole(name=TEXT, bytes=WHOLE),
-    "problems": whole(problems=listed(ref("Glance"))),
-    "health": whole(status={"const": "ok"}),
-    "readiness": whole(status={"const": "ready"}, broken=WHOLE),
-    "description": {"type": "object"},
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str = Field(default_factory=str, description="Which field is wrong.")
+    value: str = Field(default_factory=str, description="What it was.")
+    allowed: str = Field(default_factory=str, description="What it may be.")
+
+
+def _answer(model: str, base: type[Answer] = Answer, /, **kinds: Any) -> type[Answer]:
+    fields: dict[str, Any] = {name: (kind, ...) for name, kind in kinds.items()}
+    return create_model(model, __base__=base, **fields)
+
+
+ANSWERS: dict[str, Any] = {  # by operation: the kind of an answer that went well
+    "decide": Decision | _answer("Decisions", decisions=list[Decision]),
+    "reward": Receipt,
+    "reveal": Receipt,
+    "void": Receipt,
+    "rewards": _answer("Receipts", receipts=dict[str, Receipt]),
+    "about": About,
+    "pending": _answer("Pending", pending=list[str]),
+    "fingerprint": _answer("Fingerprint", fingerprint=str),
+    "belief": DataSet,
+    "expected": DataSet,
+    "diagnostics": DataSet,
+    "history": History,
+    "take_in": _answer("ImportedLog", problem=str, events=int),
+    "take_in_table": _answer("ImportedTable", problem=str, decisions=int),
+    "make": _answer("Created", About, made=bool),
+    "arms": Receipt,
+    "freeze": Receipt,
+    "shadow": Receipt,
+    "replay": _answer("Replayed", problem=str, events=int, decisions=int, verified=int, same=bool),
+    "erase": _answer("Erased", decisions=dict[str, int]),
+    "backup": _answer("Copied", name=str, bytes=int),
+    "problems": _answer("Problems", problems=list[Glance]),
+    "health": _answer("Health", status=Literal["ok"]),
+    "readiness": _answer("Readiness", status=Literal["ready"], broken=int),
+    "description": dict[str, Any],
 }
