@@ -16,7 +16,7 @@ from tests.serve.test_bounds import connected, rest, status
 from unfog.live import snapshot
 from unfog.serve import handlers, responses
 from unfog.serve.errors import Refused
-from unfog.serve.operations import OPERATIONS, Done
+from unfog.serve.operations import OPERATIONS
 from unfog.serve.service import LARGE, MOST, Room
 
 ROWS = {one.id: one for one in OPERATIONS}
@@ -131,5 +131,5 @@ def test_who_does_not_listen_is_given_up(service: Running, monkeypatch: pytest.M
 
 
 def test_all_that_is_done_beside_the_writers_has_a_place() -> None:
-    beside = {one.id for one in OPERATIONS if one.done is Done.BESIDE}
+    beside = {one.id for one in OPERATIONS if one.beside}
     assert {one.id for one in OPERATIONS if one.large or one.alone} <= beside

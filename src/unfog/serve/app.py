@@ -21,13 +21,12 @@ from urllib.parse import parse_qsl
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from unfog.live import Store
 from unfog.live.errors import Elsewhere, StoreError, Unknown
 from unfog.serve import errors, schemas, system_routes
 from unfog.serve.auth import Caller
 from unfog.serve.errors import JSON, LINES, Refused, busy, described
 from unfog.serve.forwarding import asked_by
-from unfog.serve.operations import ONCE, OPERATIONS, Done, Operation
+from unfog.serve.operations import OPERATIONS, Operation
 from unfog.serve.responses import Answer, Call, as_json, as_problem, body_of, headers_of, sent
 from unfog.serve.schemas import Erase, read
 from unfog.serve.service import Service
@@ -137,37 +136,38 @@ class Endpoint:
         headers, service = headers_of(scope), self._service
         name = scope["path_params"].get("name", "")
         caller = scope["caller"] = service.admit(scope, headers)
-        if operation.names:
+        named_in_body = operation.problem_field and not operation.everywhere
+        if named_in_body:
             caller.check_some(operation.scope)
         else:
             caller.check(operation.scope, name or None)
         query = _query(operation, scope["query_string"])
-        if operation.done is Done.BESIDE:
+        if operation.beside:
             places.enter_context(service.room.place(operation))  # before there is a body that takes memory
         raw = await self._raw(operation, receive, headers)
         given = operation, headers, raw
         body = _body(*given) if len(raw) <= SMALL else await asyncio.to_thread(_body, *given)
-        if operation.names:
-            caller.check(operation.scope, body.name)
-        if isinstance(body, schemas.Erase) and body.problem is None and not service.shelf.single:
+        problem = operation.problem(name, body)
+        if named_in_body:
+            caller.check(operation.scope, problem)
+        if operation.everywhere and not problem and not service.shelf.single:
             return await Erasing(service, operation, scope, headers).answer(body.unit)
         try:
-            store = await self._store(operation, name, body)
+            store = await service.store_of(operation, problem)
         except Elsewhere as other:
-            asked = asked_by(scope, headers, raw)
-            return await service.passed_on(other, name or _named(body), asked)
+            return await service.passed_on(other, problem, asked_by(scope, headers, raw))
         decision = scope["path_params"].get("id", "")
         call = Call(store, service.settings, name, decision, body, query, _key(operation, headers))
         found = await service.do(operation, call)
         if isinstance(found, Iterator):
-            return Answer(_streamed(found), 200, LINES if operation.lines else JSON)
-        return as_json(found, 201 if operation.id == "make" and found["made"] else 200)
+            return Answer(_streamed(found), 200, operation.kind)
+        return as_json(found, operation.status(found))
 
     def _log(self, operation: Operation | None, error: Exception, *, known: bool) -> None:
         """A mistake; and a failure beside the writer, which tells of its own."""
         if not known:
             log.error("a mistake in %s: %s", operation.id if operation else "nothing", described(error))
-        elif isinstance(error, StoreError) and operation is not None and operation.done is Done.BESIDE:
+        elif isinstance(error, StoreError) and operation is not None and operation.beside:
             log.warning("%s was not done: %s", operation.id, described(error))
 
     async def _raw(self, operation: Operation, receive: Receive, headers: dict[bytes, bytes]) -> bytes:
@@ -190,23 +190,10 @@ class Endpoint:
         assert self._fixed is not None
         return await self._fixed(self._service, scope)
 
-    async def _store(self, operation: Operation, name: str, body: Any) -> Store:
-        """The store that is meant."""
-        if operation.id in ("make", "take_in"):
-            return await self._service.place(name or body.name)
-        if isinstance(body, schemas.Erase) and body.problem is not None:
-            return await self._service.store(body.problem)
-        return await self._service.store(name) if name else self._service.only()
-
 
 def _discreet(error: Exception, caller: Caller | None) -> Exception:
     """As this caller may hear of it."""
     return error if caller is not None and caller.may("read", None) else errors.discreet(error)
-
-
-def _named(body: Any) -> str:
-    """The problem that a body names."""
-    return str(body.problem if isinstance(body, schemas.Erase) else body.name)
 
 
 def _query(operation: Operation, text: bytes) -> dict[str, str]:
@@ -230,10 +217,9 @@ def _key(operation: Operation, headers: dict[bytes, bytes]) -> str | None:
     found = headers.get(b"idempotency-key")
     if found is None:
         return None
-    if operation.id not in ONCE:
-        raise InputError(
-            "Idempotency-Key", shown(found.decode("latin-1")), f"one with {', '.join(ONCE)} only"
-        )
+    if not operation.once:
+        allowed = f"one with {', '.join(one.id for one in OPERATIONS if one.once)} only"
+        raise InputError("Idempotency-Key", shown(found.decode("latin-1")), allowed)
     try:
         return found.decode()
     except UnicodeDecodeError:
@@ -252,16 +238,13 @@ def _body(operation: Operation, headers: dict[bytes, bytes], raw: bytes) -> Any:
         raise Refused(415, f"The header Content-Type must say {wanted}.")
     if operation.body is None:
         return _text(raw)
-    return _checked(operation.body, schemas.read(raw))
-
-
-def _checked(model: type[schemas.Body], told: Any) -> schemas.Body:
-    """By the model of the operation; several decisions may come as a list, or as `asked`."""
-    if model is schemas.Ask and isinstance(told, list):
-        told = {"asked": told}
-    if model is schemas.Ask and isinstance(told, dict) and "asked" in told:
-        return schemas.checked(schemas.Asks, told)
-    return schemas.checked(model, told)
+    told = schemas.read(raw)
+    if operation.several is not None:
+        (field,) = operation.several.model_fields
+        told = {field: told} if isinstance(told, list) else told
+        if isinstance(told, dict) and field in told:
+            return schemas.checked(operation.several, told)
+    return schemas.checked(operation.body, told)
 
 
 def _text(raw: bytes) -> str:

@@ -71,7 +71,7 @@ def reward(call: Call) -> dict[str, Any]:
     return received(call.problem.reward(call.decision, body.value, key=call.once(body.key)))
 
 
-def reward_many(call: Call) -> dict[str, Any]:
+def rewards(call: Call) -> dict[str, Any]:
     """Report what several decisions earned, with one commit; where one is refused, so are all."""
     body: Rewards = call.body
     found = call.problem.reward_many(body.rewards, keys=body.keys)

@@ -9,8 +9,9 @@ from pydantic import Field, TypeAdapter
 
 from unfog.live.sqlite_file import LAST
 from unfog.serve.errors import JSON, LINES, PROBLEM
-from unfog.serve.operations import EXAMPLES, ID, NAME, ONCE, OPERATIONS, Operation
-from unfog.serve.schemas import ANSWERS, MOST, Ask, Asks, Name, Problem
+from unfog.serve.operations import EXAMPLES, ID, NAME, OPERATIONS, Operation
+from unfog.serve.schemas import ANSWERS, MOST, Name, Problem
+from unfog.serve.system_routes import ADDRESSES
 from unfog.version import __version__
 
 Schema: TypeAlias = dict[str, Any]
@@ -58,13 +59,13 @@ KEY_HEADER: Schema = {
     "schema": NAMES | {"pattern": "^[!-~]+$"},
     "description": "As `key` in the body: asked again with it, the answer is the same.",
 }
-FIXED = (  # id, address, what it is, kind of its answer, statuses besides 200
-    ("problems", "/v1/problems", "All problems at a glance.", JSON, ALWAYS),
-    ("health", "/healthz", "It runs.", JSON, ()),
-    ("readiness", "/readyz", "It can decide: all logs are read, and it can write.", JSON, (503,)),
-    ("metrics", "/metrics", "For Prometheus.", "text/plain", ALWAYS),
-    ("description", "/openapi.json", "This description.", JSON, ()),
-)
+FIXED = {  # by the name of a route: kind of its answer, statuses besides 200
+    "problems": (JSON, ALWAYS),
+    "health": (JSON, ()),
+    "readiness": (JSON, (503,)),
+    "metrics": ("text/plain", ALWAYS),
+    "description": (JSON, ()),
+}
 
 
 @cache
@@ -77,10 +78,12 @@ def document() -> dict[str, Any]:
     for one in sorted(OPERATIONS, key=lambda one: order.index(one.id)):
         found = _operation(one, bodies.get(one.id, TEXT), answers.get(one.id, TEXT))
         paths.setdefault(one.path, {})[one.method.lower()] = found
-    for name, path, said, kind, statuses in FIXED:
+    for path, route in ADDRESSES.items():
+        name = route.__name__
+        kind, statuses = FIXED[name]
         paths.setdefault(path, {})["get"] = {
             "operationId": name,
-            "summary": said,
+            "summary": route.__doc__,
             "tags": ["The service"],
             "responses": _answers(kind, answers.get(name, TEXT), (200,), statuses),
             **({} if statuses == ALWAYS else {"security": []}),
@@ -109,11 +112,10 @@ SECURITY = (
 
 def _sent(one: Operation) -> Any:
     """The kind of a body."""
-    return (
-        Ask | Asks | Annotated[list[Ask], Field(min_length=1, max_length=MOST)]
-        if one.body is Ask
-        else one.body
-    )
+    kind: Any = one.body
+    if one.several is None:
+        return kind
+    return kind | one.several | Annotated[list[kind], Field(min_length=1, max_length=MOST)]
 
 
 def _schemas(kinds: Mapping[str, Any]) -> tuple[dict[str, Schema], dict[str, Schema]]:
@@ -125,14 +127,14 @@ def _schemas(kinds: Mapping[str, Any]) -> tuple[dict[str, Schema], dict[str, Sch
 
 
 def _operation(one: Operation, body: Schema, answer: Schema) -> dict[str, Any]:
-    kind = LINES if one.id == "events" else JSON
+    good = (200, 201) if one.created_field else (200,)
     said = {
         "operationId": one.id,
         "summary": one.summary,
         "description": f"{one.summary} Scope: {one.scope}.",
         "tags": ["One problem" if "{name}" in one.path else "The service"],
         "parameters": _parameters(one),
-        "responses": _answers(kind, answer, (200, 201) if one.id == "make" else (200,), _statuses(one)),
+        "responses": _answers(one.kind, answer, good, _statuses(one)),
     }
     if one.method == "POST":
         content = {"schema": body, "example": EXAMPLES[one.id].body}
@@ -145,7 +147,7 @@ def _parameters(one: Operation) -> list[Schema]:
     named = [name for name in ("name", "id") if f"{{{name}}}" in one.path] + list(one.query)
     shown = EXAMPLES[one.id].query
     found = [{"name": name, **PARAMETERS[name], **_shown(name, shown)} for name in named]
-    return found + ([KEY_HEADER] if one.id in ONCE else [])
+    return found + ([KEY_HEADER] if one.once else [])
 
 
 def _shown(name: str, examples: dict[str, str]) -> Schema:
@@ -154,12 +156,12 @@ def _shown(name: str, examples: dict[str, str]) -> Schema:
 
 def _statuses(one: Operation) -> tuple[int, ...]:
     """Those with which it may be refused."""
-    found = {*ALWAYS, 400, 422}
-    if "{name}" in one.path or one.names or one.id == "erase":
+    found = {*ALWAYS, 400, 422, *one.refused}
+    if "{name}" in one.path or one.problem_field:
         found.add(404)
     if one.method == "POST":
         found |= {408, 409, 413, 415}
-    if one.scope == "report" or one.id == "take_in_table":
+    if one.scope == "report":
         found.add(410)
     return tuple(sorted(found))
 

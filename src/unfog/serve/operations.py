@@ -1,136 +1,133 @@
 """The table of operations, and an example of each.
 
-Routes, scopes and the OpenAPI document are made from these rows. The examples work one after another, in this
-order, on an empty store: `ID` stands for the id of the last decision, `LOG` for the exported log.
+Routes, scopes and the OpenAPI document are made from these rows. What is special about an operation is in its
+row: nothing else asks which one it is. The examples work one after another, in this order, on an empty store:
+`ID` stands for the id of the last decision, `LOG` for the exported log.
 """
 
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, NamedTuple
 
 from unfog.serve import handlers, schemas
+from unfog.serve.errors import JSON, LINES
 from unfog.serve.responses import Call
 
 PROBLEM = "/v1/problems/{name}"
 DECISION = PROBLEM + "/decisions/{id}"
-ONCE = ("decide", "reward", "reveal", "void")  # that take the header Idempotency-Key
 FEW = 100  # arms that come with a decision, as names or as vectors: more of them take long
 ID = "0-1a2b3c4d"
 NAME = "walks"
 LOG = "(the lines that GET /v1/problems/walks/events has answered)\n"
 
 
-class Done(Enum):
-    """Where an operation is done."""
-
-    WRITER = "by the writer of the store, in turn"
-    BESIDE = "in a thread beside it: it takes long"
-
-
 class Operation(NamedTuple):
     """One row."""
 
-    id: str
-    method: str
+    work: Callable[[Call], Any]
     path: str
     scope: str  # which a key must have: decide, report, read, admin
-    work: Callable[[Call], Any]
     body: type[schemas.Body] | None = None
-    done: Done = Done.WRITER
+    several: type[schemas.Body] | None = None  # the body of several at once, which may come as a list, too
     query: tuple[str, ...] = ()
-    lines: bool = False  # NDJSON in or out
-    empty: bool = False  # whether the body may be left out
-    names: bool = False  # whether the body names the problem
-    bulk: bool = False  # whether it may be as large as a log
+    short: Callable[[Any], bool] = lambda _: False  # whether a body takes milliseconds, at most
+    beside: bool = False  # whether it takes long, and is done beside the writer of the store
     alone: bool = False  # whether one at a time is enough for the machine
-
-    def short(self, body: Any) -> bool:
-        """Whether it takes less than some milliseconds, in a problem in which others do."""
-        if isinstance(body, schemas.Ask):
-            return not isinstance(body.arms, list | dict) or len(body.arms) <= FEW
-        return isinstance(body, schemas.Reward | schemas.Reveal | schemas.Void)
+    lines: bool = False  # NDJSON in or out
+    large: bool = False  # whether the body may be as large as a log
+    empty: bool = False  # whether the body may be left out
+    once: bool = False  # whether it takes the header Idempotency-Key
+    problem_field: str = ""  # of the body, where the address does not name the problem
+    everywhere: bool = False  # whether it is for all problems, where none is named
+    may_create: bool = False  # whether there need not be such a problem yet
+    created_field: str = ""  # of the answer: whether something was made, so that the status is 201
+    refused: tuple[int, ...] = ()  # statuses besides those of its method, scope and address
 
     @property
-    def large(self) -> bool:
-        """Whether its body may be as large as a log."""
-        return self.bulk or (self.lines and self.method == "POST")
+    def id(self) -> str:
+        """Its name in metrics and in the OpenAPI document."""
+        return self.work.__name__
+
+    @property
+    def method(self) -> str:
+        """To read is GET, all else is POST."""
+        return "GET" if self.scope == "read" else "POST"
+
+    @property
+    def kind(self) -> str:
+        """The content type of an answer that went well."""
+        return LINES if self.lines and self.method == "GET" else JSON
 
     @property
     def summary(self) -> str:
         """In a sentence."""
         return (self.work.__doc__ or "").split("\n")[0]
 
+    def problem(self, name: str, body: Any) -> str:
+        """The problem that the address or the body names; "" where neither does."""
+        return name or (self.problem_field and getattr(body, self.problem_field)) or ""
+
+    def status(self, answer: Any) -> int:
+        """The status of an answer that went well."""
+        return 201 if self.created_field and answer[self.created_field] else 200
+
+
+def _few_arms(body: schemas.Ask | schemas.Asks) -> bool:
+    if isinstance(body, schemas.Asks):
+        return False
+    return not isinstance(body.arms, list | dict) or len(body.arms) <= FEW
+
+
+REPORT: dict[str, Any] = {"once": True, "short": lambda _: True}  # what is reported of one decision
 
 OPERATIONS = (
-    Operation("decide", "POST", f"{PROBLEM}/decide", "decide", handlers.decide, schemas.Ask),
-    Operation("reward", "POST", f"{DECISION}/reward", "report", handlers.reward, schemas.Reward),
-    Operation("reveal", "POST", f"{DECISION}/reveal", "report", handlers.reveal, schemas.Reveal),
-    Operation("void", "POST", f"{DECISION}/void", "report", handlers.void, schemas.Void, empty=True),
-    Operation("rewards", "POST", f"{PROBLEM}/rewards", "report", handlers.reward_many, schemas.Rewards),
-    Operation("about", "GET", PROBLEM, "read", handlers.about),
-    Operation("pending", "GET", f"{PROBLEM}/pending", "read", handlers.pending),
-    Operation("fingerprint", "GET", f"{PROBLEM}/fingerprint", "read", handlers.fingerprint),
-    Operation("belief", "GET", f"{PROBLEM}/belief", "read", handlers.belief, query=("unit",)),
     Operation(
-        "expected",
-        "GET",
-        f"{PROBLEM}/expected",
-        "read",
-        handlers.expected,
-        query=("context", "unit", "arms", "at", "noise"),
+        handlers.decide, f"{PROBLEM}/decide", "decide", schemas.Ask, schemas.Asks, once=True, short=_few_arms
+    ),
+    Operation(handlers.reward, f"{DECISION}/reward", "report", schemas.Reward, **REPORT),
+    Operation(handlers.reveal, f"{DECISION}/reveal", "report", schemas.Reveal, **REPORT),
+    Operation(handlers.void, f"{DECISION}/void", "report", schemas.Void, **REPORT, empty=True),
+    Operation(handlers.rewards, f"{PROBLEM}/rewards", "report", schemas.Rewards),
+    Operation(handlers.about, PROBLEM, "read"),
+    Operation(handlers.pending, f"{PROBLEM}/pending", "read"),
+    Operation(handlers.fingerprint, f"{PROBLEM}/fingerprint", "read"),
+    Operation(handlers.belief, f"{PROBLEM}/belief", "read", query=("unit",)),
+    Operation(
+        handlers.expected, f"{PROBLEM}/expected", "read", query=("context", "unit", "arms", "at", "noise")
+    ),
+    Operation(handlers.history, f"{PROBLEM}/history", "read", beside=True, query=("unit", "points")),
+    Operation(handlers.diagnostics, f"{PROBLEM}/diagnostics", "read"),
+    Operation(
+        handlers.events, f"{PROBLEM}/events", "read", beside=True, query=("since", "limit"), lines=True
     ),
     Operation(
-        "history",
-        "GET",
-        f"{PROBLEM}/history",
-        "read",
-        handlers.history,
-        done=Done.BESIDE,
-        query=("unit", "points"),
-    ),
-    Operation("diagnostics", "GET", f"{PROBLEM}/diagnostics", "read", handlers.diagnostics),
-    Operation(
-        "events",
-        "GET",
-        f"{PROBLEM}/events",
-        "read",
-        handlers.events,
-        done=Done.BESIDE,
-        query=("since", "limit"),
-        lines=True,
+        handlers.take_in, f"{PROBLEM}/events", "admin", beside=True, lines=True, large=True, may_create=True
     ),
     Operation(
-        "take_in", "POST", f"{PROBLEM}/events", "admin", handlers.take_in, done=Done.BESIDE, lines=True
+        handlers.make,
+        "/v1/problems",
+        "admin",
+        schemas.Terms,
+        problem_field="name",
+        may_create=True,
+        created_field="made",
     ),
-    Operation("make", "POST", "/v1/problems", "admin", handlers.make, schemas.Terms, names=True),
     Operation(
-        "take_in_table",
-        "POST",
+        handlers.take_in_table,
         f"{PROBLEM}/table",
         "admin",
-        handlers.take_in_table,
         schemas.Table,
-        done=Done.BESIDE,
-        bulk=True,
+        beside=True,
+        large=True,
+        refused=(410,),
     ),
-    Operation("arms", "POST", f"{PROBLEM}/arms", "admin", handlers.arms, schemas.Change),
-    Operation("freeze", "POST", f"{PROBLEM}/freeze", "admin", handlers.freeze, schemas.Freeze),
-    Operation("shadow", "POST", f"{PROBLEM}/shadow", "admin", handlers.shadow, schemas.Shadow),
+    Operation(handlers.arms, f"{PROBLEM}/arms", "admin", schemas.Change),
+    Operation(handlers.freeze, f"{PROBLEM}/freeze", "admin", schemas.Freeze),
+    Operation(handlers.shadow, f"{PROBLEM}/shadow", "admin", schemas.Shadow),
     Operation(
-        "replay",
-        "POST",
-        f"{PROBLEM}/replay",
-        "admin",
-        handlers.replay,
-        schemas.Replay,
-        done=Done.BESIDE,
-        empty=True,
-        alone=True,
+        handlers.replay, f"{PROBLEM}/replay", "admin", schemas.Replay, beside=True, empty=True, alone=True
     ),
-    Operation("erase", "POST", "/v1/erase", "admin", handlers.erase, schemas.Erase),
-    Operation(
-        "backup", "POST", "/v1/backup", "admin", handlers.backup, schemas.Backup, done=Done.BESIDE, empty=True
-    ),
+    Operation(handlers.erase, "/v1/erase", "admin", schemas.Erase, problem_field="problem", everywhere=True),
+    Operation(handlers.backup, "/v1/backup", "admin", schemas.Backup, beside=True, empty=True),
 )
 
 

@@ -23,7 +23,7 @@ from unfog.serve.auth import Buckets, Caller, Doors, address
 from unfog.serve.errors import Refused, busy, described, words
 from unfog.serve.forwarding import Asked, Away
 from unfog.serve.metrics import Metrics, Seen
-from unfog.serve.operations import Done, Operation
+from unfog.serve.operations import Operation
 from unfog.serve.responses import Answer, Call
 from unfog.serve.settings import Settings
 from unfog.serve.writer import Writer
@@ -303,15 +303,15 @@ class Service:
             )
         return found
 
-    async def store(self, name: str) -> Store:
-        """The store that has a problem; where it is not known at once it is asked for in a thread."""
+    async def store(self, name: str, may_create: bool = False) -> Store:
+        """The store that has a problem, or is to have it; looked up in a thread if not known at once."""
         here = self.shelf.here(name)
-        return await asyncio.to_thread(self.shelf.store, name) if here is None else here
+        look_up = self.shelf.place if may_create else self.shelf.store
+        return await asyncio.to_thread(look_up, name) if here is None else here
 
-    async def place(self, name: str) -> Store:
-        """The store for a new problem."""
-        here = self.shelf.here(name)
-        return await asyncio.to_thread(self.shelf.place, name) if here is None else here
+    async def store_of(self, operation: Operation, problem: str) -> Store:
+        """The store that an operation needs."""
+        return await self.store(problem, operation.may_create) if problem else self._only()
 
     async def passed_on(self, other: Elsewhere, name: str, asked: Asked) -> Answer:
         """What the process that serves a problem answers."""
@@ -328,8 +328,7 @@ class Service:
             return False
         return False
 
-    def only(self) -> Store:
-        """The one store that there is."""
+    def _only(self) -> Store:
         if not self.shelf.single:
             said = "The logs are in a database: copy it with its own tools, such as pg_dump."
             raise Refused(409, said)
@@ -364,7 +363,7 @@ class Service:
         if not self.ready:
             raise busy("The logs are being read; nothing was done.")
         work: Callable[[], Any] = partial(operation.work, call)
-        if operation.done is Done.BESIDE:
+        if operation.beside:
             return await self.room.do(work)
         return await self.writer(call.store).ask(work, call.name if operation.short(call.body) else None)
 

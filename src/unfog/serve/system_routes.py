@@ -24,7 +24,7 @@ LISTED = ("agent", "decisions", "decisions_today", "pending", "alarm")
 
 
 async def problems(service: Service, scope: Scope) -> Answer:
-    """All problems at a glance, those that the caller may read."""
+    """All problems that the caller may read, at a glance."""
     caller = service.admit(scope, headers_of(scope))
     caller.check_some("read")
     some = asyncio.Semaphore(AT_ONCE)
