@@ -2,6 +2,7 @@
 
 import pytest
 
+from unfog.serve.http_client import check_address
 from unfog.serve.server import advertised, bound
 from unfog.validation import InputError
 
@@ -11,6 +12,7 @@ def test_it_is_as_the_operator_says_or_where_it_listens() -> None:
         port = opened.getsockname()[1]
         assert advertised(None, opened, shared=True) == f"http://127.0.0.1:{port}"
         assert advertised("https://a.example/unfog/", opened, shared=True) == "https://a.example/unfog"
+    assert check_address("advertise", "https://a.example/unfog/", "").path == "/unfog/"
 
 
 def test_nobody_comes_to_all_addresses() -> None:
@@ -23,8 +25,18 @@ def test_nobody_comes_to_all_addresses() -> None:
 
 @pytest.mark.parametrize(
     "told",
-    ["10.0.0.5:8000", "ftp://a", "http://", "http://ann:secret@a", "http://a?x", "http://a:b", "http://[a"],
+    [
+        "10.0.0.5:8000",
+        "ftp://a",
+        "http://",
+        "http://ann:secret@a",
+        "http://ann:secret@[a",
+        "http://a?x",
+        "http://a:b",
+        "http://[a",
+    ],
 )
-def test_what_is_no_address_is_refused_without_being_shown(told: str) -> None:
-    with bound("127.0.0.1", 0) as opened, pytest.raises(InputError, match=r"^advertise: what was given;"):
-        advertised(told, opened, shared=True)
+def test_what_is_no_address_is_refused_and_no_password_is_shown(told: str) -> None:
+    with pytest.raises(InputError, match=r"^advertise: .*; allowed: an address$") as refused:
+        check_address("advertise", told, "an address")
+    assert "secret" not in str(refused.value)

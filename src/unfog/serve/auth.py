@@ -115,7 +115,7 @@ def check_known(keys: Mapping[str, Key], name: str) -> Key:
 
 
 def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class Caller(NamedTuple):

@@ -374,7 +374,7 @@ def _name_in(text: str) -> object:
     try:
         found = json.loads(text.split("\n", 1)[0])
         return found["problem"]
-    except (ValueError, RecursionError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError):
         raise InputError(
             "line 1", "no problem", "the export of a problem, whose first event says its terms"
         ) from None
@@ -415,7 +415,7 @@ def plain(field: str, value: Any) -> Any:
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
     if isinstance(value, str):
-        return str.__str__(value)
+        return value
     if isinstance(value, int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
@@ -445,7 +445,7 @@ def _time(field: str, value: datetime | timedelta) -> float:
 def _name(field: str, name: object) -> str:
     if not isinstance(name, str):
         raise InputError(field, f"the name {shown(name)}", "names that are text")
-    return str.__str__(name)
+    return name
 
 
 def _listed(field: str, value: Any) -> list[Any]:

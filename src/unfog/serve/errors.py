@@ -40,7 +40,6 @@ ALLOWED = "; allowed: "  # in the words of an InputError, after its value
 NAMED = "a name without a slash, and neither . nor ..: it is part of an address"
 FOLDERS = re.compile(r"(?<![^\s'\"(])/(?:[^\s/'\"]+/)+")  # of a path: what is before its name
 NONE, NULL = (re.compile(rf"^{word}\b|(?<=, or ){word}\b|(?<=; ){word}\b") for word in ("None", "null"))
-DIGITS = re.compile(r"(?:it is not JSON: )?Exceeds the limit \((\d+) digits\).*")
 FRAMES = 4  # of a traceback, the innermost
 OF_A_FIELD: dict[int, type[InputError]] = {404: Unknown, 409: Conflict, 410: Gone, 422: InputError}
 HOW_TO_TELL = "Tell a key of this service in the environment variable UNFOG_KEY."
@@ -83,7 +82,7 @@ def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal 
     if isinstance(error, Refused):
         return Refusal(error.status, _said(error.status, error.detail), error.headers)
     if isinstance(error, Malformed):
-        return Refusal(400, _said(400, f"The body cannot be read: {of_json(str(error))}."), {})
+        return Refusal(400, _said(400, f"The body cannot be read: {error}."), {})
     if isinstance(error, InputError):
         status = _status(error)
         before, mark, allowed = str(error).rpartition(ALLOWED)
@@ -162,21 +161,14 @@ def as_python(allowed: str) -> str:
     return NULL.sub("None", allowed)
 
 
-def of_json(words: str) -> str:
-    """Why JSON cannot be read, without what Python would have done about it."""
-    return DIGITS.sub(r"a number has more than \1 digits", words)
-
-
 def described(error: BaseException) -> str:
     """A mistake and what it came from, on one line."""
     return "; from ".join(map(_one, _chain(error)))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
     found: BaseException | None = error
-    while found is not None and id(found) not in seen:
-        seen.add(id(found))
+    while found is not None:
         yield found
         found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
 
@@ -211,6 +203,6 @@ def _problem(body: bytes) -> dict[str, Any]:
     """Problem JSON; whatever stands between us and the service may answer in its own way."""
     try:
         found = json.loads(body)
-    except (ValueError, RecursionError):
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

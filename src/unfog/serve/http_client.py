@@ -47,7 +47,7 @@ class Wire:
 
     def __init__(self, url: str, key: str | None, timeout: float, retries: int) -> None:
         """Nothing is asked yet."""
-        place = _address(url)
+        place = check_address("url", url, "the address of a service, such as http://127.0.0.1:8000")
         self.url, self._timeout, self._retries = url.rstrip("/"), timeout, retries
         self._secure, self._host, self._under = place.scheme == "https", place.netloc, place.path.rstrip("/")
         self._headers = {"Accept": JSON}
@@ -135,18 +135,15 @@ class Wire:
         _close(self._idle)
 
 
-def _address(url: str) -> SplitResult:
-    """The parts of an address; one with a password is refused without being shown."""
-    allowed = "the address of a service, such as http://127.0.0.1:8000"
+def check_address(field: str, url: str, allowed: str) -> SplitResult:
+    """The parts of a service's address; a wrong one is refused, and not shown if it may hold a password."""
     try:
         place = urlsplit(url)
         sound = place.scheme in ("http", "https") and place.hostname and place.port != 0
     except (ValueError, AttributeError, TypeError):
         sound = False
-    if not sound or place.query or place.fragment:
-        raise InputError("url", shown(url), allowed)
-    if place.username is not None:
-        raise InputError("url", "an address with a name and a password", f"{allowed}; and a key")
+    if not sound or place.username is not None or place.query or place.fragment:
+        raise InputError(field, "with a name or a password" if "@" in str(url) else shown(url), allowed)
     return place
 
 

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from unfog._io import PRIVATE, write_atomically
 from unfog.live.sqlite_file import place
-from unfog.serve.auth import SCOPES, Key, KeyRing, KeysError, check_known
+from unfog.serve.auth import Key, KeyRing, KeysError, check_known
 
 if TYPE_CHECKING:
     import psycopg
 
 DATABASE = ("postgresql://", "postgres://")
 VERSION = 1  # of the file
-LARGEST = 16 << 20  # bytes of the file
 
 TABLE: LiteralString = (
     "CREATE TABLE IF NOT EXISTS key (id TEXT PRIMARY KEY, digest TEXT NOT NULL, scopes TEXT[] NOT NULL,"
@@ -75,18 +74,20 @@ class KeyFile:
     def load(self) -> dict[str, Key]:
         """All by their ids."""
         try:
-            with open(self.path, "rb") as file:
-                text = file.read(LARGEST + 1)
+            text = self.path.read_bytes()
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise KeysError(f"{self.path.name} cannot be read: {error.strerror or error}") from None
         try:
-            return _read(json.loads(text.decode()))
-        except _Newer as error:
-            raise KeysError(f"{self.path.name} was written by a newer version of unfog ({error})") from None
-        except (ValueError, KeyError, TypeError, RecursionError):
+            said = json.loads(text)
+            if said["version"] > VERSION:
+                raise KeysError(f"{self.path.name} was written by a newer version of unfog")
+            if said["checksum"] != _checksum(said["keys"]):
+                raise ValueError
+        except (ValueError, KeyError, TypeError):
             raise KeysError(f"{self.path.name} is damaged: nobody can be let in") from None
+        return {one["id"]: _key(**one) for one in said["keys"]}
 
     def add(self, key: Key) -> None:
         """Keep one more."""
@@ -121,10 +122,6 @@ class KeyFile:
             raise KeysError(f"{self.path} cannot be written: {error.strerror or error}") from None
 
 
-class _Newer(Exception):
-    pass
-
-
 def _lock(folder: int) -> None:
     try:
         import fcntl
@@ -137,39 +134,8 @@ def _checksum(keys: list[Any]) -> str:
     return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
 
 
-def _read(said: Any) -> dict[str, Key]:
-    if isinstance(said["version"], int) and said["version"] > VERSION:
-        raise _Newer(f"version {said['version']}, this one knows {VERSION}")
-    if said["version"] is True or said["version"] != VERSION or not isinstance(said["keys"], list):
-        raise ValueError
-    if said["checksum"] != _checksum(said["keys"]):
-        raise ValueError
-    keys = [_key(**one) for one in said["keys"]]
-    if len({key.id for key in keys}) < len(keys):
-        raise ValueError
-    return {key.id: key for key in keys}
-
-
-def _key(
-    *,
-    id: str,  # noqa: A002
-    digest: str,
-    scopes: list[str],
-    problems: list[str] | None,
-    note: str,
-    created: float,
-    revoked: float | None,
-) -> Key:
-    """One that is as it must be: a scope that nobody knows, or a digest cut short, is damage."""
-    texts = [id, note, digest, *scopes, *(problems or [])]
-    whole = len(digest) == 64 and int(digest, 16) >= 0 if revoked is None else digest == ""
-    lists = isinstance(scopes, list) and isinstance(problems, list | None)
-    if not lists or not all(isinstance(text, str) for text in texts) or not whole or not id:
-        raise ValueError
-    if problems == [] or not scopes or any(scope not in SCOPES for scope in scopes):
-        raise ValueError
-    times = (float(created), None if revoked is None else float(revoked))
-    return Key(id, digest, tuple(scopes), None if problems is None else tuple(problems), note, *times)
+def _key(*, scopes: list[str], problems: list[str] | None, **rest: Any) -> Key:
+    return Key(scopes=tuple(scopes), problems=None if problems is None else tuple(problems), **rest)
 
 
 class KeyTable:
@@ -189,11 +155,7 @@ class KeyTable:
     def load(self) -> dict[str, Key]:
         """All by their ids."""
         rows = self._asked(f"SELECT {FIELDS} FROM key ORDER BY created, id")
-        found = [
-            Key(name, digest, tuple(scopes), None if problems is None else tuple(problems), *rest)
-            for name, digest, scopes, problems, *rest in rows
-        ]
-        return {key.id: key for key in found}
+        return {row[0]: _key(**dict(zip(Key._fields, row, strict=True))) for row in rows}
 
     def add(self, key: Key) -> None:
         """Keep one more."""

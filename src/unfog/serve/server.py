@@ -24,7 +24,6 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from types import FrameType
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -33,6 +32,7 @@ from unfog import live
 from unfog.live.errors import StoreError
 from unfog.serve.app import application
 from unfog.serve.auth import Doors, Keyed, KeyRing, Open
+from unfog.serve.http_client import check_address
 from unfog.serve.key_storage import is_database, ring_of, shown
 from unfog.serve.service import Service, Shelf, Single
 from unfog.serve.settings import Settings
@@ -49,6 +49,7 @@ FULL = (
 
 PATIENCE = 10  # seconds for requests that are under way when the service stops
 IDLE = 30  # seconds after which a connection on which nothing is asked is ended
+REACHED = "the address of this service as others reach it, such as http://10.0.0.5:8000"
 SWITCH = 0.0005  # seconds after which a thread that computes lets the one that answers have its turn
 
 
@@ -74,7 +75,8 @@ class Started(NamedTuple):
 
 def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
     """Serve until a signal says to stop; `say` is told once requests are taken."""
-    _check_advertised(wanted.settings.advertise)
+    if wanted.settings.advertise is not None:
+        check_address("advertise", wanted.settings.advertise, REACHED)
     _check_backups(wanted.settings.backups)
     opened = bound(wanted.host, wanted.port)
     with opened:
@@ -115,14 +117,6 @@ def doors_of(ring: KeyRing, store: str, opened: socket.socket) -> Doors:
             f"127.0.0.1; or make a key first: unfog serve keys add --store {shown(store)} --scope admin",
         )
     return Keyed(ring)
-
-
-def _check_advertised(url: str | None) -> None:
-    told = urlsplit(url or "http://x")
-    if told.scheme not in ("http", "https") or not told.hostname or told.query or told.fragment:
-        raise InputError(
-            "advertise", repr(url), "where others reach this service, such as http://10.0.0.2:8000"
-        )
 
 
 def _check_backups(folder: Path | None) -> None:
@@ -183,19 +177,11 @@ def url_of(opened: socket.socket) -> str:
 
 def advertised(told: str | None, opened: socket.socket, shared: bool) -> str:
     """Where others are told to come: as the operator says, or where it listens if that says it."""
-    allowed = "the address of this service as others reach it, such as http://10.0.0.5:8000"
-    if told is None:
-        if shared and ip_address(opened.getsockname()[0].split("%")[0]).is_unspecified:
-            raise InputError("advertise", f"not given, and nobody comes to {url_of(opened)}", allowed)
-        return url_of(opened)
-    try:
-        place = urlsplit(told)
-        sound = place.scheme in ("http", "https") and place.hostname and place.port != 0
-    except ValueError:
-        sound = False
-    if not sound or place.username is not None or place.query or place.fragment:
-        raise InputError("advertise", "what was given", allowed)  # it may hold a password
-    return told.rstrip("/")
+    if told is not None:
+        return told.rstrip("/")
+    if shared and ip_address(opened.getsockname()[0].split("%")[0]).is_unspecified:
+        raise InputError("advertise", f"not given, and nobody comes to {url_of(opened)}", REACHED)
+    return url_of(opened)
 
 
 def run(service: Service, opened: socket.socket, listening: Callable[[], None]) -> None:

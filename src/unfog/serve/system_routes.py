@@ -124,7 +124,7 @@ def page_files() -> dict[str, File]:
         kind = mimetypes.guess_type(item.name)[0] or "text/plain"
         charset = "; charset=utf-8" if kind.startswith("text/") else ""
         found[name] = File(item.read_bytes(), kind + charset)
-    return found | {path: found[f"/page/{name}"] for path, name in PAGES.items() if f"/page/{name}" in found}
+    return found | {path: found[f"/page/{name}"] for path, name in PAGES.items()}
 
 
 def _below(folder: Traversable, address: str) -> Iterator[tuple[str, Traversable]]:
