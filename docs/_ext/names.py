@@ -16,7 +16,7 @@ from docs._ext.values import VALUES
 from unfog.worlds.composed import Composed
 
 LAST = ("data", "exception")  # kinds of names that come after all others
-WHOLE = ("unfog.live.Problem",)  # written in several files
+OPENED = ("unfog.live.Store", "unfog.live.Problem")  # by a function or a method: nobody calls the class
 PARTS = ("unfog.denoise", "unfog.learn", "unfog.choose")  # whose contract has the methods
 TOPICS = {  # of names at the top: all others stay on the page of `unfog` itself
     "unfog: problems": ("GaussianProblem", "LogisticProblem", "RecordedProblem", "TemporalProblem"),
@@ -85,7 +85,8 @@ def _page(page: Page) -> Iterator[str]:
 def _entry(name: Name) -> Iterator[str]:
     found, kind = name.found, _kind(name)
     yield f"## {name.name.replace('__', chr(92) + '_' + chr(92) + '_')}\n"
-    yield f"`````{{py:{kind}}} {name.full}{'' if kind == 'data' else _one_line(signatures.of(found))}\n"
+    bare = kind == "data" or name.full in OPENED
+    yield f"`````{{py:{kind}}} {name.full}{'' if bare else _one_line(signatures.of(found))}\n"
     yield from _inside(name, kind)
     yield "`````\n"
 
@@ -113,16 +114,13 @@ def _inside(name: Name, kind: str) -> Iterator[str]:
     if kind == "class" and issubclass(name.found, Composed):
         yield "What each field means, and what may stand there: [every field](fields.md#problem).\n"
     if kind == "class" and name.module not in PARTS:
-        for member in _members(name.found, name.full in WHOLE):
+        for member in _members(name.found):
             yield from _member(*member)
 
 
-def _members(kind: type, whole: bool) -> Iterator[tuple[str, Any, bool]]:
-    """Public ones that the class itself defines, or the whole of it, and that have something to say."""
-    found = dict[str, Any]()
-    for one in reversed(kind.__mro__ if whole else [kind]):
-        found |= vars(one) if one.__module__.startswith("unfog.") else {}
-    for name, value in found.items():
+def _members(kind: type) -> Iterator[tuple[str, Any, bool]]:
+    """Public ones that the class itself defines and that have something to say."""
+    for name, value in vars(kind).items():
         is_property = isinstance(value, property)
         bare = getattr(value, "__func__", value)
         if not name.startswith("_") and (is_property or inspect.isfunction(bare)) and inspect.getdoc(value):

@@ -160,7 +160,7 @@ def test_what_is_no_address_is_refused(capsys: Capture, monkeypatch: pytest.Monk
 def test_who_finds_the_file_held_is_told_where_to_ask(capsys: Capture, service: Running) -> None:
     """A command of another process: in this one it is said that this process holds it."""
     store = service.service.shelf.stores()[0]
-    store.log.announce(service.url)
+    store.processor.log.announce(service.url)
     words = [sys.executable, "-c", "from unfog.cli import main; main()", "live", "show", str(store.path)]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 2

@@ -40,16 +40,16 @@ def problem(store: Store, name: str = "p", **terms: Any) -> Problem:
     return store.problem(name, **told | terms)
 
 
-def replayed(store: Store, name: str = "p") -> str:
+def replayed(live: Store | Problem, name: str = "p") -> str:
     """The fingerprint of what the log says; what is remembered is left as it is."""
-    store.events(name)
-    store.log.commit(store.log.last, store.log.epoch)
-    return digest(folded(store.made(name), store.log.read(name))[0])
+    processor = live.processor
+    processor.log.commit(processor.log.last, processor.log.epoch)
+    return digest(folded(processor.made(name), processor.log.read(name))[0])
 
 
-def theta(store: Store, name: str = "p") -> tuple[Array, Array]:
+def theta(live: Store | Problem, name: str = "p") -> tuple[Array, Array]:
     """Mean (m,) and covariance of what is believed of theta."""
-    runner = store.cache.get(name).runner
+    runner = live.processor.cache.get(name).runner
     found: Any = runner.agent.learner.belief(runner.setup.learner, runner.learner)
     root = found.root
     cov = root @ np.swapaxes(root, -1, -2)

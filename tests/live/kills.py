@@ -56,7 +56,8 @@ def deciders_killed(path: Path, kills: int, chance: random.Random) -> dict[str, 
         with decider.opened(path, lambda: 0.0) as store:
             whole = {name: len([*store.events(name)]) for name in store.names()}
             quick += sum(
-                snapshot.restored(store.log, name, store.made(name))[1] < whole[name] for name in whole
+                snapshot.restored(store.processor.log, name, store.processor.made(name))[1] < whole[name]
+                for name in whole
             )
             check_events(store, acknowledged)
             for name, found in store.replay(verify=True).items():
@@ -106,8 +107,8 @@ def check_answer(event: dict[str, Any] | None, verb: str, given: dict[str, Any],
 
 def check_again(store: Store, calls: list[list[Any]]) -> None:
     """Calls that are repeated with their keys have the answers they had, and write nothing."""
-    last = store.log.last
+    last = store.processor.log.last
     for name, verb, given, answer in calls:
         if "key" in given:
             assert decider.called(store.problem(name), verb, given) == answer
-    assert store.log.last == last
+    assert store.processor.log.last == last

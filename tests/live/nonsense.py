@@ -74,7 +74,7 @@ def refusal(call: Callable[[], Any]) -> InputError | None:
 
 def as_it_was(live: Problem) -> None:
     """All arms may be chosen again."""
-    for arm, active in live.store.cache.get(live.name).arms.active.copy().items():
+    for arm, active in live.processor.cache.get(live.name).arms.active.copy().items():
         if not active:
             live.restore_arm(arm)
     live.thaw()
@@ -82,12 +82,12 @@ def as_it_was(live: Problem) -> None:
 
 def throw(live: Problem, number: int, seed: int, **more: Any) -> tuple[int, int]:
     """So many calls; how many worked, and how many were refused. What is frozen by chance is thawed."""
-    dice, done, refused, store = random.Random(seed), 0, 0, live.store
+    dice, done, refused, log = random.Random(seed), 0, 0, live.processor.log
     ids = [live.decide([0.1 * i, 1.0], **more).id for i in range(8)]
     before = live.fingerprint()
     for i in range(number):
         kind, call = calls(live, dice.choice(ids), dice)
-        last = store.log.last
+        last = log.last
         error = refusal(call)
         if error is None:
             done, before = done + 1, ""
@@ -96,8 +96,8 @@ def throw(live: Problem, number: int, seed: int, **more: Any) -> tuple[int, int]
         refused += 1
         assert error.field.split("[")[0].split(".")[0] in FIELDS, error
         assert str(error).isprintable(), repr(str(error))
-        assert store.log.last == last, (kind, str(error))
+        assert log.last == last, (kind, str(error))
         if i % 20 == 0:  # the log is as it was, and what is remembered is what the log says
-            before = before or replayed(store)
+            before = before or replayed(live)
             assert live.fingerprint() == before
     return done, refused

@@ -24,7 +24,7 @@ class Clinic:
         self.live: Problem = problem(self.store, **terms)
         self.decisions: list[dict[str, Any]] = []
         self.arms = list(ARMS)  # all there ever were
-        told, agent = self.live.terms, self.store.cache.get("p").runner.agent
+        told, agent = self.live.terms, self.store.processor.cache.get("p").runner.agent
         rules = told.wait, told.default_reward, told.learn == "after_wait", told.combine, told.reveal_within
         self.book = Book(*rules, awaits=agent.awaits_context, sees=agent.sees_context)
         self.frozen = False
@@ -91,7 +91,7 @@ class Clinic:
             self.frozen = True
 
     def _shadow(self) -> None:
-        shadows = [name for name in self.store.cache.get("p").runners if name]
+        shadows = [name for name in self.store.processor.cache.get("p").runners if name]
         if "naive" in shadows and self.chance.random() < 0.4:
             self.live.unshadow("naive")
         else:

@@ -147,7 +147,7 @@ class Pair:
                     store = shared.store(NAME)
                     break
                 time.sleep(0.1)
-            rows = list(store.log.read(NAME))
+            rows = list(store.processor.log.read(NAME))
             assert store.replay(verify=True)[NAME].same
         epochs = [epoch for (epoch,) in self.said("SELECT epoch FROM event ORDER BY seq")]
         assert epochs == sorted(epochs)  # no row of an old epoch after one of a new epoch

@@ -82,7 +82,7 @@ def test_an_arm_with_a_vector(store: Store) -> None:
 
 def test_changes_that_cannot_be(store: Store) -> None:
     walks = plain(store)
-    before = walks.fingerprint(), store.log.last
+    before = walks.fingerprint(), store.processor.log.last
     for change, field in (
         (lambda: walks.retire_arm("nobody"), "retire"),
         (lambda: walks.restore_arm("send"), "restore"),
@@ -100,7 +100,7 @@ def test_changes_that_cannot_be(store: Store) -> None:
     ):
         with pytest.raises(InputError, match=rf"^{field}"):
             change()
-        assert (walks.fingerprint(), store.log.last) == before
+        assert (walks.fingerprint(), store.processor.log.last) == before
     walks.freeze("send")
     with pytest.raises(InputError, match=r"^retire"):
         walks.retire_arm("send")
@@ -150,7 +150,7 @@ def test_what_others_decided_is_learnt_from(store: Store) -> None:
         assert (other.arm, other.probability, other.probabilities) == (made.arm, 0.25, made.probabilities)
         own.reward(made.id, i / 10)
         forced.reward(other.id, i / 10)
-    learnt = (store.cache.get(name).runner.learner for name in ("forced", "own"))
+    learnt = (store.processor.cache.get(name).runner.learner for name in ("forced", "own"))
     assert len({_codec.digest(one) for one in learnt}) == 1
     assert forced.decide([0.1, 0.2], forced="send").probability is None
     forced.retire_arm("send")
@@ -185,7 +185,7 @@ def test_vectors_that_come_are_learnt_from_as_those_that_were_there(store: Store
         assert (one.arm, one.probabilities) == (other.arm, other.probabilities)
         fixed.reward(one.id, np.sin(3 * i))
         brought.reward(other.id, np.sin(3 * i))
-    learnt = (store.cache.get(name).runner.learner for name in ("fixed", "brought"))
+    learnt = (store.processor.cache.get(name).runner.learner for name in ("fixed", "brought"))
     assert len({_codec.digest(one) for one in learnt}) == 1
 
 
@@ -290,7 +290,7 @@ def test_a_shadow_decides_and_learns_and_is_not_obeyed(store: Store, agent: str)
         if i % 5 == 0:
             for problem, one in ((watched, made), (alone, same), (other, third)):
                 problem.reveal(one.id, {"sleep": 0.5})
-    states = store.cache.get("watched"), store.cache.get("alone"), store.cache.get("other")
+    states = [store.processor.cache.get(name) for name in ("watched", "alone", "other")]
     for part in ("learner", "channels", "surprises", "learnt"):
         digests = [_codec.digest(state.runner.content()[part]) for state in states]
         assert _codec.digest(states[0].runners[agent].content()[part]) == digests[2]
@@ -316,5 +316,5 @@ def test_a_shadow_may_come_later_and_arms_after_it(store: Store) -> None:
     walks.reward(open_.id, 1.0)
     walks.reward(made.id, 1.0)
     walks.reveal(made.id, {"steps": 0.3})
-    assert store.cache.get("walks").runners["late"].learnt == 1
+    assert store.processor.cache.get("walks").runners["late"].learnt == 1
     assert store.replay(verify=True)["walks"].same

@@ -112,14 +112,14 @@ def test_by_hand(live: Problem) -> None:
         assert str(caught.value).encode()
     assert live.fingerprint() == before
     assert len(live.events()) == events
-    live.store.close()
+    live.processor.close()
 
 
 @pytest.mark.parametrize(
     ("kind", "call"),
     [
         (Unknown, lambda live, _: live.reward("0-nobody", 1.0)),
-        (Unknown, lambda live, _: live.store.problem("nobody")),
+        (Unknown, lambda live, _: Problem(live.processor, "nobody")),
         (Gone, lambda live, id_: live.void(id_)),
         (Conflict, lambda live, id_: live.reward(id_, 2.0)),
     ],
@@ -129,7 +129,7 @@ def test_refusals_of_their_own_kind(live: Problem, kind: type[InputError], call:
     live.reward(id_, 1.0)
     with pytest.raises(kind):
         call(live, id_)
-    live.store.close()
+    live.processor.close()
 
 
 @pytest.mark.parametrize("value", [0.5, 2, -1, NAN, True])

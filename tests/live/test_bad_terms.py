@@ -94,7 +94,7 @@ def test_code_that_has_changed_makes_no_snapshot(tmp_path: Path, monkeypatch: py
     (tmp_path / "maps_of_mine.py").write_text(code)
     with opened(tmp_path, Hand()) as store:
         problem(store, features="maps_of_mine:found", arms={"a": [0.0, 0.0], "b": [0.0, 0.0]}).decide([1, 2])
-        store.log.discard("p")
+        store.processor.log.discard("p")
     (tmp_path / "maps_of_mine.py").write_text(code + "# other code\n")
     sys.modules.pop("maps_of_mine")
     linecache.clearcache()

@@ -104,7 +104,7 @@ def test_the_estimate_is_about_what_is_taken(store: Store, agent: str, rewards: 
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    runner = store.cache.get("walks").runner
+    runner = store.processor.cache.get("walks").runner
     assert most / 2 < config.bytes_needed(runner.agent, runner.known) < 5 * most
 
 

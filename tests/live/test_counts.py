@@ -75,7 +75,7 @@ def test_what_never_was_shown_counts_for_nothing(store: Store, clock: Clock) -> 
     assert counts(store, *CAME) == (1, 2, 1 / 3)
     walks.void(opened.id)
     wait(walks, clock, 100)
-    assert closed.id not in store.cache.get("walks").open
+    assert closed.id not in store.processor.cache.get("walks").open
     assert counts(store, *CAME) == (1, 1, 0.5)
     walks.void(closed.id)
     walks.void(closed.id, key="again")
@@ -145,7 +145,7 @@ def test_it_is_judged_the_same_whichever_comes_first(store: Store, agent: str) -
             walks.reveal(made.id, true)
             if order == "reveal":
                 walks.reward(made.id, paid)
-        found.append(store.cache.get(order).watch.tallies)
+        found.append(store.processor.cache.get(order).watch.tallies)
     assert found[0].judged == 40
     assert 0 < found[0].inside[0] < 40
     assert found[0].inside.tolist() == found[1].inside.tolist()

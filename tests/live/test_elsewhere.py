@@ -43,7 +43,8 @@ def test_a_decision_may_differ_by_rounding_alone(tmp_path: Path) -> None:
         live.shadow("naive")
         for reading in ([1.0, -2.0], [0.5, 1.0]):
             live.reward(live.decide(reading).id, 1.0)
-        made, row = store.made("p"), [row for row in store.log.read("p") if row.kind == "decide"][-1]
+        made = store.processor.made("p")
+        row = [row for row in store.processor.log.read("p") if row.kind == "decide"][-1]
         now = json.loads(row.body)
         scale = dict(zip(made.terms.context, made.units.scale, strict=True))
 
@@ -80,7 +81,7 @@ def test_a_snapshot_of_another_processor_is_passed_over(
 ) -> None:
     with opened(tmp_path) as store:
         problem(store)
-        made = store.made("p")
+        made = store.processor.made("p")
         own = snapshot.fingerprint(made)
         assert snapshot.fingerprint(made) == own
         monkeypatch.setattr(snapshot, "_rounding", lambda: "other last bits")

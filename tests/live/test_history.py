@@ -123,7 +123,7 @@ def test_everything_that_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             found = check(clinic, None)
             check(clinic, "ann")
         assert "naive" in found["shadows"] or "alg1" in found["shadows"]
-        clinic.store._rings.clear()
+        clinic.store.processor._rings.clear()
         assert clinic.live.history(points=10_000) == found
         clinic.store.erase(unit="bob")
         check(clinic, None, gone=("bob",))
@@ -156,9 +156,9 @@ def test_of_a_long_log_the_end_is_kept(tmp_path: Path, monkeypatch: pytest.Monke
     with clinic.store:
         for calls in (10, 20, 30, 200, 10, 10):
             clinic.play(calls)
-            found, first = clinic.live.history(), clinic.store._rings.pop("p")
+            found, first = clinic.live.history(), clinic.store.processor._rings.pop("p")
             assert clinic.live.history() == found
-            clinic.store._rings["p"] = first
+            clinic.store.processor._rings["p"] = first
             newest = clinic.decisions[-most:]
             assert (found["kept"], found["decisions"]) == (len(newest), len(clinic.decisions))
             check_points(clinic, found, newest)
@@ -192,12 +192,12 @@ def test_a_caller_sees_nothing_that_came_after_it_asked(tmp_path: Path) -> None:
     with opened(tmp_path, Hand()) as store:
         p = problem(store)
         p.decide([1.0, 2.0])
-        around, upto = p._around(store.cache.get("p")), store.log.last
+        around, upto = p._around(store.processor.cache.get("p")), store.processor.log.last
         p.add_arm("d")
         p.decide([1.0, 2.0], arms=["d"])
         first, last = p.history()["points"]["arm"]
         assert last == 3
-        with store.ring("p").filled(around, upto) as kept:
+        with store.processor.ring("p").filled(around, upto) as kept:
             assert kept.data[history.ARM].tolist() == [first]
 
 
@@ -301,7 +301,7 @@ def test_after_a_commit_that_failed_it_is_made_anew(tmp_path: Path, monkeypatch:
     with clinic.store:
         clinic.play(40)
         before = clinic.live.history()
-        clinic.store.ring("p")._columns.kept[history.REWARD] = 7.0  # as of rows that were not kept
+        clinic.store.processor.ring("p")._columns.kept[history.REWARD] = 7.0  # as of rows that were not kept
         disk.fail(range(1, 3))
         with pytest.raises(StoreError):
             clinic.live.decide([1.0, 2.0])

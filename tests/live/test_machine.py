@@ -57,21 +57,22 @@ class Machine(RuleBasedStateMachine):
         self.terms = KINDS[self.kind]
         self.arms, self.retired, self.frozen = list(ARMS), set[str](), ""
         self.live = self.open()
-        told, agent = self.live.terms, self.live.store.cache.get("p").runner.agent
+        told, agent = self.live.terms, self.live.processor.cache.get("p").runner.agent
         rules = told.wait, told.default_reward, told.learn == "after_wait", told.combine, told.reveal_within
         self.book = Book(*rules, awaits=agent.awaits_context, sees=agent.sees_context)
         for x in (0.5, 2.0):
             self.decided(self.live.decide((x, 1.0)), (x, 1.0), {})
 
     def open(self) -> Problem:
-        return problem(opened(Path(self.folder.name), self.clock), **self.terms)
+        self.store = opened(Path(self.folder.name), self.clock)
+        return problem(self.store, **self.terms)
 
     def teardown(self) -> None:
         if "folder" in vars(self):
-            found = self.live.store.replay(verify=True)["p"]
+            found = self.store.replay(verify=True)["p"]
             assert found.same
             assert found.decisions == found.verified == len(self.book.entries)
-            self.live.store.close()
+            self.store.close()
             self.folder.cleanup()
 
     def call(self, asked: Any, key: str | None, verb: Any, expected: Any) -> Any:
@@ -247,29 +248,29 @@ class Machine(RuleBasedStateMachine):
     @rule(snapshot=st.booleans())
     def reopen(self, snapshot: bool) -> None:
         before = self.live.fingerprint()
-        self.live.store.close()
+        self.store.close()
         self.live = self.open()
         if not snapshot:
-            self.live.store.log.discard("p")
+            self.live.processor.log.discard("p")
         assert self.live.fingerprint() == before
 
     @invariant()
     def as_in_the_book(self) -> None:
         if "live" not in vars(self):
             return
-        opened = self.live.store.cache.get("p").open.values()  # to ask for `pending` would let things expire
-        assert [one.id for one in opened if not one.settled] == self.book.pending()
+        state = self.live.processor.cache.get("p")  # to ask for `pending` would let things expire
+        assert [one.id for one in state.open.values() if not one.settled] == self.book.pending()
         found = [_event(one) for one in self.live.events()[1:]]
         assert found == self.book.events
-        assert self.live.store.cache.get("p").runner.learnt == len(self.book.learnt())
+        assert state.runner.learnt == len(self.book.learnt())
         if len(self.book.events) % 4 == 0:
-            assert self.live.fingerprint() == replayed(self.live.store)
+            assert self.live.fingerprint() == replayed(self.live)
         if self.kind in ("no wait", "naive, default"):
             self.as_in_the_textbook()
 
     def as_in_the_textbook(self) -> None:
         """An ordinary bandit's theta is a regression on what was learnt."""
-        mean, _ = theta(self.live.store)
+        mean, _ = theta(self.live)
         for place, arm in enumerate(self.arms):
             rows = [(1.0, *one.noisy) for one in self.book.learnt() if one.arm == arm]
             paid = [one.paid for one in self.book.learnt() if one.arm == arm]

@@ -34,7 +34,7 @@ def test_samples_are_even_and_few_and_cover_everything(happened: int) -> None:
 
 
 def state_of(problem: Problem) -> State:
-    return problem.store.cache.get(problem.name)
+    return problem.processor.cache.get(problem.name)
 
 
 def decided(problem: Problem, number: int, units: list[str], seed: int = 1) -> list[dict[str, Any]]:
@@ -125,8 +125,8 @@ def test_a_start_has_the_same_ones(tmp_path: Path, agent: str) -> None:
         for one in (store, through):
             decided(problem(one, agent=agent), 45, [*"abcd"])
         before = state_of(store.problem("p")).watch.tracks.content()
-        store.cache.save()
-        store.cache.clear()
+        store.processor.cache.save()
+        store.processor.cache.clear()
         after = state_of(store.problem("p")).watch.tracks.content()
         np.testing.assert_equal(after, before)
         for one in (store, through):
@@ -142,8 +142,8 @@ def test_samples_that_were_dropped_leave_no_trace(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         p = problem(store)
         decided(p, FEWER * FIRST_EVERY + 1, ["ann"])
-        store.cache.save()
-        store.cache.clear()
+        store.processor.cache.save()
+        store.processor.cache.clear()
         decided(p, (FEWER - 1) * FIRST_EVERY, ["bob"])
         assert p.fingerprint() == replayed(store)
 

@@ -22,7 +22,8 @@ from unfog.live.log import Log
 from unfog.live.postgres import connection, ownership
 from unfog.live.postgres.backend import PostgresBackend
 from unfog.live.postgres.ownership import Owner, Owners, Shared
-from unfog.live.store import Store, passing
+from unfog.live.processor import passing
+from unfog.live.store import Store
 from unfog.validation import InputError
 
 
@@ -263,9 +264,9 @@ def test_two_processes_share_problems(postgres: str) -> None:
         assert [store.names() for store in a.stores()] == [["p"]]
         with pytest.raises(InputError, match=r"^problem: 'q'; allowed: 'p', which alone is kept here$"):
             problem(a.store("p"), "q")
-        kept = a.store("p").handle("p").fingerprint()
+        kept = a.store("p").problem("p").fingerprint()
         a.close()
-        assert b.store("p").handle("p").fingerprint() == kept
+        assert b.store("p").problem("p").fingerprint() == kept
         again = b.store("p").problem("p").decide([0.5, -1.0], key="one")
         assert again.number == 0
     assert asked(postgres, "SELECT DISTINCT epoch FROM event") == [(1,)]
@@ -289,7 +290,7 @@ def test_an_owner_that_could_not_renew_does_not_answer(
         assert a.stores() == []
         monkeypatch.undo()
         a.owners.renew()
-        assert a.store("p") is walks.store
+        assert a.store("p").processor is walks.processor
         asked(postgres, "UPDATE owner SET lease_until = now() - interval '1 second'")
         taken = b.store("p")
         with pytest.raises(
@@ -331,8 +332,8 @@ def test_an_owner_that_finds_out_by_itself_drops_the_store(
                 a.store("p")
         else:
             a._tend()
-        assert isinstance(walks.store.log.lost, Lost)
-        assert not walks.store.log.backend.is_open
+        assert isinstance(walks.processor.log.lost, Lost)
+        assert not walks.processor.log.backend.is_open
         with pytest.raises(StoreError, match=r"'p' at .* cannot be used: it is closed"):
             walks.decide([0.5, -1.0])
 
@@ -347,7 +348,7 @@ def test_snapshots_are_made_for_whoever_takes_over(postgres: str, monkeypatch: p
             for _ in range(count):
                 walks.decide([0.5, -1.0])
             a._tend()
-            kept = a.store("p").log.snapshot("p")
+            kept = a.store("p").processor.log.snapshot("p")
             found.append(kept and kept[0])
             monkeypatch.setattr(ownership, "SAVED", 0.0)
     assert found == [None, 7, 13]
@@ -401,13 +402,13 @@ def test_the_same_in_a_file_and_in_postgres(
     clock = Hand()
     with live.open(tmp_path / "file.unfog", clock=clock) as file:
         in_file = played(file, clock)
-        digest, lines = file.handle("p").fingerprint(), list(file.export("p"))
+        digest, lines = file.problem("p").fingerprint(), list(file.export("p"))
     clock.time = 1e9
     with Shared(postgres, "http://a", clock=clock) as a:
         store = a.place("p")
         assert played(store, clock) == in_file
         assert list(store.export("p")) == lines
-        assert store.handle("p").fingerprint() == digest
+        assert store.problem("p").fingerprint() == digest
         assert store.replay(verify=True)["p"].same
         assert a.place("q").take_in(lines, "q") == len(lines)
         assert a.store("q").take_in(lines, "q") == 0
@@ -418,12 +419,12 @@ def test_the_same_in_a_file_and_in_postgres(
             _ = store.path
     with Shared(postgres, "http://b", clock=clock) as b:
         again = b.store("p")
-        assert again.log.snapshot("p") is not None
-        assert again.handle("p").fingerprint() == digest
-        assert again.cache.unsaved("p") == 0  # of the snapshot alone
+        assert again.processor.log.snapshot("p") is not None
+        assert again.problem("p").fingerprint() == digest
+        assert again.processor.cache.unsaved("p") == 0  # of the snapshot alone
     with live.open(tmp_path / "back.unfog", clock=clock) as back:
         assert back.take_in(copies, "p") == len(lines)
-        assert back.handle("p").fingerprint() == digest
+        assert back.problem("p").fingerprint() == digest
 
 
 def test_a_unit_is_erased(postgres: str) -> None:
@@ -470,7 +471,7 @@ def test_names_that_are_hard_to_write(postgres: str) -> None:
             walks = problem(a.place(name), name)
             made = walks.decide([0.5, -1.0], unit=name, key=name)
             walks.reward(made.id, 1.0, key=f"{name} paid")
-            assert a.store(name).log.find(name, name)[0] is not None
+            assert a.store(name).processor.log.find(name, name)[0] is not None
         assert a.names() == names
     with Shared(postgres, "http://b") as b:
         for name in names:
@@ -499,14 +500,14 @@ def test_a_server_that_ended_all_sessions_costs_one_error(postgres: str) -> None
     with Shared(postgres, "http://a") as a:
         walks = problem(a.place("p"))
         made = walks.decide([0.5, -1.0])
-        epoch = walks.store.log.epoch
+        epoch = walks.processor.log.epoch
         with a._pool.using(), a._pool.using():
             pass  # there are two from now on
         others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
         asked(postgres, f"{others} WHERE datname = current_database() AND pid <> pg_backend_pid()")
         with pytest.raises(StoreError, match=r"the row of a key could not be read: Postg"):
             walks.decide([0.5, -1.0], key="k")
-        assert walks.store.log.epoch == epoch
+        assert walks.processor.log.epoch == epoch
         assert walks.decide([0.5, -1.0], key="k").number == made.number + 1
 
 

@@ -44,7 +44,7 @@ def recovered(folder: Path, given: dict[str, Any], calls: int, copies: int, **ho
             store.close()
             store = player.open(path)
         elif part % 3 == 2:
-            store.cache.save()
+            store.processor.cache.save()
             player.play(store.problem("walks"), min(left, 7))
             left -= min(left, 7)
         others.append((copied(store, folder / f"copy {part}"), player.again(), left))
@@ -108,7 +108,7 @@ def closed(folder: Path) -> tuple[Path, Player, str, int]:
         store.problem("naps", **terms("late")).decide([0.5, 1.0])
         walks = store.problem("walks", **terms("late"))
         player.play(walks, 60)
-        store.cache.save()
+        store.processor.cache.save()
         player.play(walks, 60)
         found = walks.fingerprint(), len(walks.events())
     return path, player, *found
@@ -184,8 +184,8 @@ def test_a_snapshot_of_another_problem_is_passed_over(
     path, player, found, events = closed(tmp_path)
     with player.open(path) as store:
         store.problem("naps").decide([0.1, 0.2])
-        other = snapshot.written(snapshot.content(store.cache.get("naps")))
-        print_ = snapshot.fingerprint(store.made("naps"))
+        other = snapshot.written(snapshot.content(store.processor.cache.get("naps")))
+        print_ = snapshot.fingerprint(store.processor.made("naps"))
     changed(path, other, fingerprint=print_)
     assert read_anew(path, player, monkeypatch) == (found, events)
 
@@ -203,7 +203,7 @@ def test_what_is_to_be_written_does_not_change_any_more(
         for _ in range(2):
             player.play(walks, 25)
             before = walks.fingerprint()
-            told = snapshot.content(store.cache.get("walks"))
+            told = snapshot.content(store.processor.cache.get("walks"))
             player.play(walks, 25)
             assert _codec.digest(told) == before != walks.fingerprint()
 
@@ -224,7 +224,7 @@ def test_a_snapshot_on_its_way_holds_up_nobody_but_who_erases(
         walks = store.problem("walks", **terms("late"))
         player.play(walks, 40)
         monkeypatch.setattr(snapshot, "written", slow)
-        threads = [threading.Thread(target=store.cache.save)]
+        threads = [threading.Thread(target=store.processor.cache.save)]
         threads[0].start()
         assert begun.wait(10)
         player.play(walks, 20)
@@ -236,8 +236,8 @@ def test_a_snapshot_on_its_way_holds_up_nobody_but_who_erases(
         for thread in threads:
             thread.join(10)
         monkeypatch.undo()
-        assert store.log.snapshot("walks") is None
-        assert "ann" not in store.cache.get("walks").runner.channels
+        assert store.processor.log.snapshot("walks") is None
+        assert "ann" not in store.processor.cache.get("walks").runner.channels
         found = walks.fingerprint()
     with player.open(path) as store:
         assert store.problem("walks").fingerprint() == found

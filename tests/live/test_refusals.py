@@ -82,7 +82,7 @@ def test_an_event_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
         live = problem(store)
         made, before = live.decide([0, 1]), live.fingerprint()
         with monkeypatch.context() as patch:
-            patch.setattr(store, "_log_event", lambda *_: float("no"))
+            patch.setattr(store.processor, "_log_event", lambda *_: float("no"))
             with pytest.raises(InternalError, match="'reward' of problem 'p' failed half-way"):
                 live.reward(made.id, 1.0)
         assert live.fingerprint() == before
@@ -142,7 +142,7 @@ def test_beside_a_batch_of_another_thread_nothing_is_acknowledged_early(tmp_path
                 begun.set()
                 ended.wait()
 
-        other, lock = threading.Thread(target=batch), store.lock
+        other, lock = threading.Thread(target=batch), store.processor.lock
 
         class Lock:
             """Given back by us, it goes to a batch of another thread before we do anything else."""
@@ -156,18 +156,18 @@ def test_beside_a_batch_of_another_thread_nothing_is_acknowledged_early(tmp_path
                     other.start()
                     begun.wait()
 
-        vars(store)["lock"] = Lock()
+        vars(store.processor)["lock"] = Lock()
         try:
-            assert live.freeze("a").seq <= store.log.committed
+            assert live.freeze("a").seq <= store.processor.log.committed
         finally:
-            vars(store)["lock"] = lock
+            vars(store.processor)["lock"] = lock
             ended.set()
             other.join()
 
 
 def test_so_many_keys_that_the_file_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path) as store:
-        live, recent, asked = problem(store), store.log.recent, []
+        live, recent, asked = problem(store), store.processor.log.recent, []
 
         def forgetful(*told: Any) -> Any:
             asked.append(told)
@@ -175,7 +175,7 @@ def test_so_many_keys_that_the_file_is_asked_again(tmp_path: Path, monkeypatch: 
                 raise Stale("k")
             return recent(*told)
 
-        monkeypatch.setattr(store.log, "recent", forgetful)
+        monkeypatch.setattr(store.processor.log, "recent", forgetful)
         assert live.decide([0, 0], key="k") == live.decide([0, 0], key="k")
         assert len(asked) == 2
 
@@ -204,5 +204,5 @@ def test_in_setting_2_a_reward_after_the_window_is_dropped(tmp_path: Path) -> No
         live.decide([0, 1])
         dropped = [one["decision"] for one in live.events() if one["kind"] == "expire"]
         assert dropped == [late.id]
-        assert late.id not in store.cache.get("p").open
+        assert late.id not in store.processor.cache.get("p").open
         assert same(store)

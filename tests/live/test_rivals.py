@@ -36,5 +36,5 @@ def test_it_decides_three_times_before_the_first_reward(tmp_path: Path, name: st
         for reading in READINGS[3:]:
             probabilities = live.decide(reading).probabilities
             assert sum(probabilities.values()) == pytest.approx(1.0)
-        assert store.cache.get("p").runner.learnt == 3
+        assert store.processor.cache.get("p").runner.learnt == 3
         assert store.replay(verify=True)["p"].same

@@ -20,8 +20,8 @@ def test_a_shadow_that_cannot_follow_sits_out(tmp_path: Path) -> None:
         made = live.decide([1.0, 2.0], unit="ann", at=4.0)
         assert set(made.shadow) == {"coupled"}
         live.reward(made.id, 1.0)
-        assert store.cache.get("p").runners["coupled"].learnt == 1
-        assert store.cache.get("p").runners["temporal"].learnt == 0
+        assert store.processor.cache.get("p").runners["coupled"].learnt == 1
+        assert store.processor.cache.get("p").runners["temporal"].learnt == 0
         assert store.replay(verify=True)["p"].same
 
 

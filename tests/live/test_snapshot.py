@@ -53,7 +53,7 @@ def test_every_array_of_a_snapshot_is_in_c_order(tmp_path: Path, agent: str) -> 
         problem = store.problem("p", **terms(agent))
         for calls in (1, 9, 50):
             player.play(problem, calls)
-            found = list(arrays(snapshot.content(store.cache.get("p"))))
+            found = list(arrays(snapshot.content(store.processor.cache.get("p"))))
             assert [name for name, one in found if not one.flags.c_contiguous] == []
             seen += len(found)
     assert seen > 50

@@ -42,11 +42,11 @@ def test_others_decide_while_the_log_is_read(tmp_path: Path, monkeypatch: pytest
     player = Player(6)
     with opened(tmp_path, player) as store:
         walks = store.problem("walks")
-        state, events = store.cache.get("walks"), len(walks.events())
+        state, events = store.processor.cache.get("walks"), len(walks.events())
         done = beside(monkeypatch, lambda: player.play(walks, 20))
         found = store.replay()["walks"]
         assert (done, found.same, found.events) == ([0], True, events)
-        assert store.cache.get("walks") is state  # and not that of before
+        assert store.processor.cache.get("walks") is state  # and not that of before
         assert store.replay(verify=True)["walks"].same
 
 
@@ -54,17 +54,17 @@ def test_what_is_not_as_the_log_says_is_put_right(tmp_path: Path, monkeypatch: p
     player = Player(6)
     with opened(tmp_path, player) as store:
         walks = store.problem("walks")
-        store.cache.save()
-        store.cache.get("walks").floor.random()
-        wrong = store.handle("walks").fingerprint()
+        store.processor.cache.save()
+        store.processor.cache.get("walks").floor.random()
+        wrong = store.problem("walks").fingerprint()
         beside(monkeypatch, lambda: player.play(walks, 20))
         assert not store.replay()["walks"].same
-        assert store.handle("walks").fingerprint() != wrong
-        assert store.log.snapshot("walks") is None
+        assert store.problem("walks").fingerprint() != wrong
+        assert store.processor.log.snapshot("walks") is None
         assert store.replay()["walks"].same
         events = store.replay()["walks"].events
     with player.open(tmp_path / "walks.unfog") as store:
-        assert store.replay()["walks"] == Replayed(events, store.cache.get("walks").number, 0)
+        assert store.replay()["walks"] == Replayed(events, store.processor.cache.get("walks").number, 0)
 
 
 def test_a_unit_that_is_erased_meanwhile_is_no_damage(
@@ -81,10 +81,10 @@ def test_a_log_that_changes_all_the_time_is_said_to(tmp_path: Path, monkeypatch:
     with opened(tmp_path, Player(6)) as store:
 
         def drop() -> None:
-            store.cache.clear()
-            store.cache.get("walks").floor.random()
+            store.processor.cache.clear()
+            store.processor.cache.get("walks").floor.random()
 
-        store.cache.get("walks").floor.random()
+        store.processor.cache.get("walks").floor.random()
         beside(monkeypatch, drop, times=snapshot.TRIES)
         with pytest.raises(StoreError, match="ask again"):
             store.replay()

@@ -79,11 +79,11 @@ def test_a_replay_lets_nothing_expire(tmp_path: Path) -> None:
         made, before = live.decide([0, 1]), live.fingerprint()
         clock.time += 3600
         assert store.replay(verify=True)["p"].same
-        assert ([*store.cache.get("p").open], live.fingerprint()) == ([made.id], before)
+        assert ([*store.processor.cache.get("p").open], live.fingerprint()) == ([made.id], before)
     with opened(tmp_path, clock) as store:
         live = store.problem("p")
-        store.log.discard("p")
-        assert ([*store.cache.get("p").open], live.fingerprint()) == ([made.id], before)
+        store.processor.log.discard("p")
+        assert ([*store.processor.cache.get("p").open], live.fingerprint()) == ([made.id], before)
         live.decide([0, 1])
         assert made.id not in live.pending()
 
@@ -113,7 +113,7 @@ def many(path: Path, agent: str, number: int) -> None:
         order = dice.permutation(number)
         found = live.reward_many({ids[i]: float(i % 2) for i in order})
         assert {one.outcome for one in found.values()} == {"learnt"}
-        assert store.cache.get("p").runner.learnt == number
+        assert store.processor.cache.get("p").runner.learnt == number
         assert len(live.pending()) == 1
         assert live.fingerprint() == replayed(store)
 
@@ -165,7 +165,7 @@ def test_to_look_is_a_call_that_lets_things_expire(tmp_path: Path) -> None:
         live.decide([0, 1])
         clock.time += 3600
         assert live.pending() == []
-        assert store.cache.get("p").runner.learnt == kinds(live, "expire") == 1
+        assert store.processor.cache.get("p").runner.learnt == kinds(live, "expire") == 1
         live.decide([0, 1])
         clock.time += 3600
         assert live.belief().attrs["rewards_learnt"] == 2

@@ -62,7 +62,7 @@ def lived(store: Store, agent: str = "late", **more: Any) -> Problem:
         walks.reward(bob.id, i / 4)
         walks.reveal(bob.id, {"sleep": 0.5})
         if i == 5:
-            store.cache.save()
+            store.processor.cache.save()
     return walks
 
 
@@ -72,13 +72,13 @@ def test_no_byte_of_it_is_left(tmp_path: Path, agent: str) -> None:
     more = {"standardise": False} if agent == "temporal" else {}
     with player.open(tmp_path / "walks.unfog") as store:
         lived(store, agent, **more)
-        store.cache.save()
+        store.processor.cache.save()
         assert [mark for mark in MARKS if mark not in found(store)] == (
             [] if agent == "temporal" else MARKS[2:4]
         )
         assert store.erase(unit="hermione") == {"walks": 9}
         assert found(store) == []
-        store.cache.save()
+        store.processor.cache.save()
         assert found(store) == []
     with player.open(tmp_path / "walks.unfog") as store:
         assert found(store) == []
@@ -92,7 +92,7 @@ def test_no_byte_of_it_is_left(tmp_path: Path, agent: str) -> None:
 
 def learnt(store: Store, name: str = "walks") -> dict[str, Any]:
     """What is believed of theta and, for each unit, of its channel, by every agent."""
-    runners = snapshot.content(store.cache.get(name))["runners"]
+    runners = snapshot.content(store.processor.cache.get(name))["runners"]
     return {
         one: {"learner": runner["learner"], "channels": runner["channels"], "learnt": runner["learnt"]}
         for one, runner in runners.items()
@@ -137,7 +137,11 @@ def test_what_comes_after_goes_on(tmp_path: Path) -> None:
     with player.open(tmp_path / "walks.unfog") as store:
         walks = store.problem("walks", **terms("late"))
         player.play(walks, 80)
-        pending = [one for one in walks.pending() if "bob" in json.dumps(store.log.of("walks", one)[0].body)]
+        pending = [
+            one
+            for one in walks.pending()
+            if "bob" in json.dumps(store.processor.log.of("walks", one)[0].body)
+        ]
         number = sum(event.get("unit") == "ann" for event in walks.events())
         assert store.erase(unit="ann") == {"walks": number}
         assert [one for one in walks.pending() if one in pending] == pending
@@ -170,13 +174,13 @@ def test_all_problems_of_a_store(tmp_path: Path) -> None:
 def test_a_unit_that_there_is_not(tmp_path: Path) -> None:
     with Player(0).open(tmp_path / "walks.unfog") as store:
         walks = lived(store)
-        before, last = walks.fingerprint(), store.log.last
+        before, last = walks.fingerprint(), store.processor.log.last
         with pytest.raises(Unknown, match=r"^unit: 'ron'; allowed: a unit that decisions were made for"):
             store.erase(unit="ron")
         for unit in ("", None, 7):
             with pytest.raises(InputError, match=r"^unit: "):
                 store.erase(unit=unit)  # type: ignore[arg-type]
-        assert (walks.fingerprint(), store.log.last) == (before, last)
+        assert (walks.fingerprint(), store.processor.log.last) == (before, last)
         store.erase(unit="hermione")
         with pytest.raises(Unknown, match=r"^unit: "):
             store.erase(unit="hermione")
@@ -190,7 +194,7 @@ def test_reports_on_what_was_erased(tmp_path: Path) -> None:
         walks = lived(store)
         ids = [event["decision"] for event in walks.events() if event.get("unit") == "hermione"]
         store.erase(unit="hermione")
-        before = walks.fingerprint(), store.log.last
+        before = walks.fingerprint(), store.processor.log.last
         for one in ids:
             for report in (
                 lambda i: walks.reward(i, 1.0),
@@ -199,7 +203,7 @@ def test_reports_on_what_was_erased(tmp_path: Path) -> None:
             ):
                 with pytest.raises(Gone, match=r"^decision: .*erased"):
                     report(one)
-        assert (walks.fingerprint(), store.log.last) == before
+        assert (walks.fingerprint(), store.processor.log.last) == before
 
 
 def test_a_table_after_an_erasure(tmp_path: Path) -> None:

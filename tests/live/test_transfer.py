@@ -81,7 +81,7 @@ def test_times_of_the_past_come_into_a_store_that_goes_on(tmp_path: Path) -> Non
         assert store.problem("walks").fingerprint() == found
     player.time = 100.0  # a clock that was set back
     with player.open(tmp_path / "second.unfog") as store:
-        assert store.now("naps") == 5e6
+        assert store.processor.now("naps") == 5e6
         assert store.problem("walks").fingerprint() == found
         assert store.problem("naps").pending() == [first.id]
 
@@ -108,23 +108,23 @@ def test_a_changed_line_is_a_conflict(tmp_path: Path) -> None:
     place = next(i for i, line in enumerate(lines) if '"value": ' in line)
     with other(tmp_path) as store:
         store.take_in(lines[:-5])
-        before = store.problem("walks").fingerprint(), store.log.last
+        before = store.problem("walks").fingerprint(), store.processor.log.last
         for new in ({"value": 0.125}, {"key": "another"}, {"decision": None}, {"time": 0.0}):
             changed = [*lines]
             changed[place] = json.dumps(json.loads(lines[place]) | new)
             with pytest.raises(Conflict, match=rf"^line {place + 1}: "):
                 store.take_in(changed)
-            assert (store.problem("walks").fingerprint(), store.log.last) == before
+            assert (store.problem("walks").fingerprint(), store.processor.log.last) == before
         assert store.take_in(lines) == 5
         assert store.problem("walks").fingerprint() == found
 
 
 def refused(store: Store, lines: list[str], match: str, **more: Any) -> None:
     """An import that is refused and changes nothing."""
-    before = store.names(), store.log.last, store.handle("naps").fingerprint()
+    before = store.names(), store.processor.log.last, store.problem("naps").fingerprint()
     with pytest.raises(InputError, match=match):
         store.take_in(lines, **more)
-    assert (store.names(), store.log.last, store.handle("naps").fingerprint()) == before
+    assert (store.names(), store.processor.log.last, store.problem("naps").fingerprint()) == before
 
 
 @pytest.mark.parametrize(
@@ -205,12 +205,12 @@ def tried(folder: Path, agent: str, every: int, **more: Any) -> None:
                 continue
             else:
                 event[name] = bad
-            before, copy = (store.names(), store.log.last), f"copy {number}"
+            before, copy = (store.names(), store.processor.log.last), f"copy {number}"
             try:
                 store.take_in([*lines[:place], json.dumps(event)], copy)
             except InputError as error:
                 assert str(error).startswith(f"line {place + 1}")  # noqa: PT017
-                assert (store.names(), store.log.last) == before
+                assert (store.names(), store.processor.log.last) == before
             else:
                 if event["kind"] != "problem" and (name, bad) not in FINE:
                     taken.add(name)
@@ -363,7 +363,7 @@ def test_a_problem_that_there_is_not_has_no_log(tmp_path: Path) -> None:
             with pytest.raises(InputError, match=r"^since: "):
                 walks.events(since)  # type: ignore[arg-type]
         assert len(walks.events(0)) == 1
-        assert walks.events(store.log.last) == []
+        assert walks.events(store.processor.log.last) == []
 
 
 def tabled(store: Store, name: str) -> str:
@@ -418,10 +418,10 @@ def test_a_table_that_cannot_be_read_changes_nothing(
     table = "context.steps,context.sleep,arm,reward\n0.25,1,send,1\n0.5,1,wait,0.75\n"
     with other(tmp_path) as store:
         walks = store.problem("walks", **terms("unfog"))
-        before = walks.fingerprint(), store.log.last
+        before = walks.fingerprint(), store.processor.log.last
         with pytest.raises(InputError, match=rf"^{field}: "):
             decision_table.from_table(walks, io.StringIO(change(table)))
-        assert (walks.fingerprint(), store.log.last) == before
+        assert (walks.fingerprint(), store.processor.log.last) == before
         assert decision_table.from_table(walks, io.StringIO(table)) == 2
 
 
@@ -437,10 +437,10 @@ HEAD = "steps,sleep,arm"
 
 def untaken(problem: Problem, table: str, match: str) -> None:
     """A table that is refused and changes nothing."""
-    before = problem.fingerprint(), problem.store.log.last
+    before = problem.fingerprint(), problem.processor.log.last
     with pytest.raises(InputError, match=match):
         decision_table.from_table(problem, io.StringIO(table))
-    assert (problem.fingerprint(), problem.store.log.last) == before
+    assert (problem.fingerprint(), problem.processor.log.last) == before
 
 
 @pytest.mark.parametrize(
@@ -496,14 +496,14 @@ def test_a_table_that_comes_again_changes_nothing(tmp_path: Path, more: dict[str
     with other(tmp_path) as store:
         walks = store.problem("walks", **terms("late", **more))
         assert decision_table.from_table(walks, io.StringIO(first)) == 2
-        before = walks.fingerprint(), store.log.last
+        before = walks.fingerprint(), store.processor.log.last
         assert decision_table.from_table(walks, io.StringIO(first)) == 2
-        assert (walks.fingerprint(), store.log.last) == before
+        assert (walks.fingerprint(), store.processor.log.last) == before
         decision_table.from_table(walks, io.StringIO(later))
         assert [event["kind"] for event in walks.events()][-2:] == ["reward", "reveal"]
-        assert store.log.last == before[1] + 2
+        assert store.processor.log.last == before[1] + 2
         decision_table.from_table(walks, io.StringIO(later))
-        assert store.log.last == before[1] + 2
+        assert store.processor.log.last == before[1] + 2
         untaken(walks, tabled(store, "walks"), r"^row 2, decision: 0-.*of the same problem")
 
 
@@ -581,7 +581,7 @@ def test_a_log_from_a_fast_clock_lets_nothing_expire_elsewhere(tmp_path: Path) -
         assert store.take_in(lines, "copy") == 2
         assert walks.pending() == [made.id]
         assert walks.events()[-1]["time"] == clock.time
-        assert store.now("copy") == clock.time + 80_000
+        assert store.processor.now("copy") == clock.time + 80_000
         again = [json.dumps(json.loads(line) | {"time": clock.time + 160_000}) for line in lines]
         with pytest.raises(InputError, match=r"at most a day after the store's own time"):
             store.take_in(again, "more")

@@ -56,7 +56,7 @@ def test_what_is_decided_live_is_what_the_simulator_plays(tmp_path: Path, tell: 
     with unfog.live.open(tmp_path / "walks.unfog", sync="normal") as store:
         live = store.problem("walks", **terms(world(tell)))
         lost = lived(live, tell, ROUNDS, 1)
-        assert len(store.cache.get("walks").runner.channels) == (UNITS if tell else 1)
+        assert len(store.processor.cache.get("walks").runner.channels) == (UNITS if tell else 1)
     found = simulate(world(tell), ["unfog"], rounds=ROUNDS, trials=1, seed=1, decompose=True)
     assert lost.sum() == pytest.approx(float(found.values["regret_true_context"][0, 0, -1]), rel=1e-9)
 
@@ -93,7 +93,7 @@ def test_no_unit_is_a_unit_of_its_own(tmp_path: Path) -> None:
         walks.decide([3.0, 1.0, 0.1], unit="ann")
         again = walks.decide([3.0, 1.0, 0.1])
         assert walks.decide([3.0, 1.0, 0.1], unit="bob").denoised == first.denoised != again.denoised
-        assert [*store.cache.get("walks").runner.channels] == ["", "ann", "bob"]
+        assert [*store.processor.cache.get("walks").runner.channels] == ["", "ann", "bob"]
 
 
 @pytest.mark.parametrize("agent", ["coupled", "samplinucb"])

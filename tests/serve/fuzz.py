@@ -71,10 +71,10 @@ def made(dice: random.Random, ids: list[str]) -> tuple[str, str, str]:
 def thrown(found: Running, port: int, number: int, dice: random.Random) -> Counter[int]:
     """So many requests; how often each status came. What is refused changes nothing."""
     (store,) = found.service.shelf.stores()
-    live = store.handle("walks")
+    live = store.problem("walks")
     ids = [found.http.post("/v1/problems/walks/decide", json=one).json()["id"] for one in _good()]
     connection, told = http.client.HTTPConnection("127.0.0.1", port, timeout=30), Counter[int]()
-    before, last = live.fingerprint(), store.log.last
+    before, last = live.fingerprint(), store.processor.log.last
     for i in range(number):
         method, path, body = made(dice, ids)
         connection.request(method, path, body.encode("utf-8", "surrogatepass"), _headers(dice))
@@ -84,11 +84,11 @@ def thrown(found: Running, port: int, number: int, dice: random.Random) -> Count
         assert answer.status in STATUSES, (method, path, body, answer.status, said)
         if answer.status < 300:
             _thaw(live)
-            before, last = "", store.log.last
+            before, last = "", store.processor.log.last
             continue
         problem: dict[str, Any] = json.loads(said)
         assert problem["status"] == answer.status, (method, path, body)
-        assert store.log.last == last, (method, path, body)
+        assert store.processor.log.last == last, (method, path, body)
         if i % 10 == 0:  # the log is as it was, and what is remembered is what was, or what the log says
             before = before or _replayed(store)
             assert live.fingerprint() == before, (method, path, body)
@@ -100,7 +100,7 @@ def thrown(found: Running, port: int, number: int, dice: random.Random) -> Count
 def _replayed(store: Store) -> str:
     """A hash of what the log says."""
     assert store.replay()["walks"].same
-    return store.handle("walks").fingerprint()
+    return store.problem("walks").fingerprint()
 
 
 def _good() -> list[dict[str, Any]]:
@@ -116,7 +116,7 @@ def _headers(dice: random.Random) -> dict[str, str]:
 
 def _thaw(live: Any) -> None:
     """All arms may be chosen again, and nobody watches: so that most requests stay good."""
-    state = live.store.cache.get(live.name)
+    state = live.processor.cache.get(live.name)
     for arm, active in state.arms.active.copy().items():
         if not active:
             live.restore_arm(arm)

@@ -31,7 +31,7 @@ def slow(log: Log, delay: float) -> None:
 def main(path: str, port: int, delay: float, every: int) -> None:
     cache.SNAPSHOT_EVERY = every
     store = unfog.live.open(path)
-    slow(store.log, delay)
+    slow(store.processor.log, delay)
     run(Service(Single(store), Settings(), Open()), bound("127.0.0.1", port), lambda: None)
 
 

@@ -27,7 +27,7 @@ class Place(NamedTuple):
     def state(self) -> tuple[int, str]:
         """The last event, and a hash of all that is remembered."""
         (store,) = self.running.service.shelf.stores()
-        return store.log.last, store.handle("walks").fingerprint()
+        return store.processor.log.last, store.problem("walks").fingerprint()
 
     def refused(self, *parts: bytes, ends: bool = False) -> Reply:
         """The answer, after which all is as it was."""

@@ -45,11 +45,11 @@ def test_past_the_queue_nothing_is_decided(tmp_path: Path, monkeypatch: pytest.M
         writer = found.service.writer(store)
         while len(writer._queue) < 4:
             time.sleep(0.01)
-        last = store.log.last
+        last = store.processor.log.last
         refused = [found.http.post("/v1/problems/walks/decide", json=ask(i)) for i in range(5, 20)]
         assert {(one.status_code, one.headers["Retry-After"]) for one in refused} == {(503, "1")}
         assert {one.headers["Content-Type"] for one in refused} == {"application/problem+json"}
-        assert store.log.last == last == 2
+        assert store.processor.log.last == last == 2
         assert found.http.get("/healthz").status_code == 200
         gate.open.set()
         for one in (first, *waiting):
@@ -125,7 +125,7 @@ def test_what_was_done_before_a_commit_of_somebody_else_failed(
     with starting(store) as found:
         until_ready(found)
         found.make()
-        writer, handle = found.service.writer(store), store.handle("walks")
+        writer, handle = found.service.writer(store), store.problem("walks")
         lost: list[Any] = []
 
         def fails() -> None:
@@ -135,7 +135,7 @@ def test_what_was_done_before_a_commit_of_somebody_else_failed(
             finally:
                 disk.fail(())
 
-        with store.lock:  # both in one batch
+        with store.processor.lock:  # both in one batch
             loop = next(iter(found.service._tasks)).get_loop()
 
             async def both() -> None:
@@ -156,7 +156,7 @@ def test_what_was_done_before_a_commit_of_somebody_else_failed(
 def test_not_ready_while_a_log_is_read(tmp_path: Path) -> None:
     store, _ = opened(tmp_path / "a.unfog")
     store.problem("walks", **TERMS)
-    gate, read = threading.Event(), store.cache.load
+    gate, read = threading.Event(), store.processor.cache.load
     reading = threading.Event()
 
     def slow(name: str) -> None:
@@ -164,13 +164,13 @@ def test_not_ready_while_a_log_is_read(tmp_path: Path) -> None:
         assert gate.wait(30)
         read(name)
 
-    store.cache.load = slow  # type: ignore[method-assign]
+    store.processor.cache.load = slow  # type: ignore[method-assign]
     with starting(store) as found:
         assert reading.wait(30)
         asked = [found.http.get("/readyz"), found.http.post("/v1/problems/walks/decide", json=ask(0))]
         assert [(one.status_code, one.headers["Retry-After"]) for one in asked] == [(503, "1")] * 2
         assert found.http.get("/healthz").status_code == 200
-        assert store.log.last == 1
+        assert store.processor.log.last == 1
         gate.set()
         until_ready(found)
         assert found.http.post("/v1/problems/walks/decide", json=ask(0)).status_code == 200
@@ -189,7 +189,10 @@ def test_stopped_under_load(tmp_path: Path) -> None:
         time.sleep(1.0)
         assert process.stop() == 0
         with unfog.live.open(tmp_path / "a.unfog") as store:
-            read = [snapshot.restored(store.log, name, store.made(name))[1] for name in store.names()]
+            read = [
+                snapshot.restored(store.processor.log, name, store.processor.made(name))[1]
+                for name in store.names()
+            ]
         assert read == [0, 0]
         process.start()
         time.sleep(0.2)
@@ -216,9 +219,9 @@ def test_who_waits_for_the_disk_keeps_nobody_else_waiting(
         until_ready(found)
         found.make()
         assert found.http.post("/v1/problems/walks/decide", json=ask(0)).status_code == 200
-        with store.log._commits:
+        with store.processor.log._commits:
             waiting = Asked(found, ask(1))
-            while not store._together:
+            while not store.processor._together:
                 time.sleep(0.01)
             assert found.http.get("/healthz", timeout=5).status_code == 200
         waiting.join()

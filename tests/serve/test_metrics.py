@@ -66,7 +66,7 @@ def test_what_waits_and_whether_readings_fit(service: Running) -> None:
     found = told(service)
     assert found["unfog_pending", ("walks",)] == 2
     assert found["unfog_oldest_pending_seconds", ("walks",)] == pytest.approx(60.0, abs=1e-6)
-    data = service.service.shelf.store("walks").handle("walks").diagnostics()
+    data = service.service.shelf.store("walks").problem("walks").diagnostics()
     assert found["unfog_innovation_chi2", ("walks",)] > 4
     assert data.attrs["pending"] == 2
     service.http.post(f"/v1/problems/walks/decisions/{first}/reward", json={"value": 1.0})
@@ -96,12 +96,15 @@ def test_times_fall_into_their_buckets() -> None:
 def test_counts_are_of_this_process_alone(tmp_path: Path) -> None:
     with unfog.live.open(tmp_path / "a.unfog") as store:
         store.problem("walks", **TERMS).decide({"steps": 1.0, "sleep": 2.0})
-        assert dict(store.written) == {("walks", "problem", "done"): 1, ("walks", "decide", "done"): 1}
+        assert dict(store.processor.written) == {
+            ("walks", "problem", "done"): 1,
+            ("walks", "decide", "done"): 1,
+        }
         store.take_in(list(store.export("walks")), "again")
-        assert store.written["again", "decide", "taken in"] == 1
+        assert store.processor.written["again", "decide", "taken in"] == 1
     with unfog.live.open(tmp_path / "a.unfog") as store:
-        store.handle("walks").belief()
-        assert dict(store.written) == {}
+        store.problem("walks").belief()
+        assert dict(store.processor.written) == {}
 
 
 def test_what_was_not_kept_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,12 +114,12 @@ def test_what_was_not_kept_is_not_counted(tmp_path: Path, monkeypatch: pytest.Mo
     with unfog.live.open(tmp_path / "a.unfog") as store:
         walks = store.problem("walks", **TERMS)
         walks.decide([1.0, 2.0])
-        monkeypatch.setattr(store.log.backend, "write", full)
+        monkeypatch.setattr(store.processor.log.backend, "write", full)
         with pytest.raises(StoreError):
             walks.decide([1.0, 2.0])
         monkeypatch.undo()
-        assert store.written["walks", "decide", "done"] == 1
+        assert store.processor.written["walks", "decide", "done"] == 1
         with store.together():
             walks.decide([1.0, 2.0])
-            assert store.written["walks", "decide", "done"] == 1  # its commit is still to come
-        assert store.written["walks", "decide", "done"] == 2
+            assert store.processor.written["walks", "decide", "done"] == 1  # its commit is still to come
+        assert store.processor.written["walks", "decide", "done"] == 2

@@ -85,7 +85,7 @@ def test_it_serves_tells_others_where_and_ends_in_good_order(tmp_path: Path) -> 
     assert sorted(one.name for one in tmp_path.iterdir()) == ["walks.unfog"]
     with unfog.live.open(path) as store:
         assert [one["decision"] for one in store.events("walks")] == [None, decision["id"]]
-        assert store.log.snapshot("walks") is not None
+        assert store.processor.log.snapshot("walks") is not None
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM)])
@@ -108,7 +108,7 @@ def test_it_ends_with_the_code_0_also_by_ctrl_c_and_in_a_hurry(
                 slow.close()
             assert ended(process, *signals)[:2] == (0, "")
     with unfog.live.open(path) as store:
-        assert store.log.snapshot("walks") is not None
+        assert store.processor.log.snapshot("walks") is not None
 
 
 def test_what_is_under_way_is_done_when_it_stops(tmp_path: Path) -> None:

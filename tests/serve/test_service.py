@@ -40,7 +40,7 @@ def test_a_log_that_is_taken_in_does_not_make_the_service_unready(tmp_path: Path
         found.make()
         (store,) = found.service.shelf.stores()
         ask = {"context": {"steps": 1.5, "sleep": None}}
-        with store.cache.reserved("walks"):
+        with store.processor.cache.reserved("walks"):
             assert found.http.post("/v1/problems/walks/decide", json=ask).status_code == 503
             assert found.http.get("/readyz").status_code == 200
         assert found.http.post("/v1/problems/walks/decide", json=ask).status_code == 200

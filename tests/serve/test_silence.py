@@ -12,7 +12,7 @@ import pytest
 import unfog
 from tests.serve.running import TERMS, running
 from tests.serve.test_process import serving
-from unfog.live import Store
+from unfog.live import Problem, Store
 from unfog.live.errors import Differs, StoreError
 from unfog.serve import errors
 from unfog.serve.errors import described
@@ -89,7 +89,7 @@ def test_a_mistake_is_logged_without_its_words(
 
     with running(tmp_path / "a.unfog") as service:
         service.make()
-        monkeypatch.setattr(Store, "handle", fails)
+        monkeypatch.setattr(Problem, "decide", fails)
         found = service.http.post("/v1/problems/walks/decide", json={"context": {"steps": MARK}})
         assert (found.status_code, MARK in found.text) == (500, False)
         monkeypatch.undo()
@@ -153,8 +153,9 @@ def test_what_a_store_says_of_a_key_or_a_decision_does_not_name_it(tmp_path: Pat
     with unfog.live.open(tmp_path / "walks.unfog") as store:
         walks = store.problem("walks", **TERMS)
         made = walks.decide([1.0, 2.0], key=MARK)
-        store.log.backend.alone.execute("UPDATE event SET checksum = 0")  # type: ignore[attr-defined]
-        for look in (lambda: store.log.find("walks", MARK), lambda: store.log.of("walks", made.id)):
+        log = store.processor.log
+        log.backend.alone.execute("UPDATE event SET checksum = 0")  # type: ignore[attr-defined]
+        for look in (lambda: log.find("walks", MARK), lambda: log.of("walks", made.id)):
             with pytest.raises(StoreError, match=r"could not be read: .*row \d is damaged") as refused:
                 look()
             assert MARK not in str(refused.value)

@@ -4,7 +4,7 @@
 be logged; or None if nothing is left to do, since it was done before. `apply` changes the state. It has no
 reason to fail: an error in it is a bug of this package (see `InternalError`).
 
-live/store.py carries commands out. For a decision that is closed the log is asked: its rows say what has
+live/processor.py carries commands out. For a decision that is closed the log is asked: its rows say what has
 become of it (`Past` in live/pending.py).
 """
 

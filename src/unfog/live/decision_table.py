@@ -82,7 +82,7 @@ def from_table(problem: "Problem", table: IO[str]) -> int:
     writes are passed over. So are rows whose `outcome` is `erased`: there is no context to learn from.
     """
     rows = _read(problem, table)
-    with problem.store.together():
+    with problem.processor.together():
         for row in _tried(problem, rows):
             made = problem.decide(**row.asked)
             if row.reward is not None:
@@ -141,15 +141,16 @@ def _row(problem: "Problem", places: Mapping[str, str], row: Mapping[str, str], 
 
 def _tried(problem: "Problem", rows: Iterable[Row]) -> list[Row]:
     """Play all rows on a state of their own before one of them is written: what is left to do of each."""
-    store, left, keys = problem.store, list[Row](), set[str]()
-    store.log.commit(store.log.last, store.log.epoch)
-    state, _ = snapshot.restored(store.log, problem.name, store.made(problem.name))
+    processor, left, keys = problem.processor, list[Row](), set[str]()
+    log = processor.log
+    log.commit(log.last, log.epoch)
+    state, _ = snapshot.restored(log, problem.name, processor.made(problem.name))
     for row in rows:
         key = row.asked.get("key")
         with in_place(f"row {row.number}"):
             if key in keys:
                 raise InputError("key", repr(key), "a key, or a decision, that no row before has")
-            left.append(_played(problem, state, row, store.now(problem.name)))
+            left.append(_played(problem, state, row, processor.now(problem.name)))
         keys |= set() if key is None else {key}
     return left
 
@@ -170,7 +171,7 @@ def _played(problem: "Problem", state: State, row: Row, now: float) -> Row:
 
 def _carry_out(problem: "Problem", state: State, command: Command, now: float) -> str:
     """Do on a state of its own what the problem will do; the decision that it is about."""
-    event = command.prepare(state, now, partial(problem.store.log.of, problem.name))
+    event = command.prepare(state, now, partial(problem.processor.log.of, problem.name))
     if event is not None:
         command.apply(state, event, now)
     return str(command.target if event is None else event.decision)
@@ -181,7 +182,7 @@ def _decided(problem: "Problem", state: State, row: Row, now: float) -> tuple[st
     key = row.asked.get("key")
     command = Decide(requests.ask(state.made, **{name: x for name, x in row.asked.items() if name != "key"}))
     key = None if key is None else validation.check_name("key", key)
-    done = problem.store.known(problem.name, command, key)
+    done = problem.processor.known(problem.name, command, key)
     if done is not None:
         decision = str(done.decision)
         return decision, row._replace(reward=_unpaid(problem, decision, row.reward))
@@ -190,7 +191,7 @@ def _decided(problem: "Problem", state: State, row: Row, now: float) -> tuple[st
 
 def _unpaid(problem: "Problem", decision: str, value: float | None) -> float | None:
     """A reward that did not come with the table before; kept ones would be added up."""
-    events = problem.store.log.of(problem.name, decision)
+    events = problem.processor.log.of(problem.name, decision)
     paid = [json.loads(event.body)["value"] for event in events if event.kind == "reward"]
     if value is None or not paid:
         return value

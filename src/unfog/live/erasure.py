@@ -15,40 +15,52 @@ from unfog.live.backend import Row
 from unfog.live.errors import Unknown
 
 if TYPE_CHECKING:
-    from unfog.live.store import Store
+    from unfog.live.processor import Processor
 
 KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")  # of an erased decision
 
 
-def erase_unit(store: "Store", unit: str, only: str | None = None) -> dict[str, int]:
+def erase_unit(processor: "Processor", unit: str, only: str | None = None) -> dict[str, int]:
     """Erase a unit in all problems of a store, or in one: how many decisions of each."""
-    unit, chosen = validation.check_name("unit", unit), store.names()
+    log, cache = processor.log, processor.cache
+    with cache.saving, processor.lock:  # a snapshot that is on its way must not come after
+        log.commit(log.last, log.epoch)
+        cache.clear()
+        try:
+            return _erase(processor, unit, only)
+        finally:
+            cache.clear()
+
+
+def _erase(processor: "Processor", unit: str, only: str | None) -> dict[str, int]:
+    unit, chosen = validation.check_name("unit", unit), processor.log.names()
     if only is not None:
-        chosen = [store.handle(only).name]
+        processor.made(only)  # an error where there is no such problem
+        chosen = [only]
     found: dict[str, int] = {}
     rows: list[Row] = []
     for problem in chosen:
-        changed = _without_unit(store, problem, unit)
+        changed = _without_unit(processor, problem, unit)
         if changed:
             rows += changed
             found[problem] = sum(row.kind == "decide" for row in changed)
     if not found:
         raise Unknown("unit", repr(unit), "a unit that decisions were made for")
     rows.sort(key=lambda row: row.seq)
-    last = store.log.last
+    last = processor.log.last
     for number, (problem, decisions) in enumerate(found.items(), 1):
         body = json.dumps({"decisions": decisions, "outcome": "done"})
-        rows.append(Row(last + number, problem, "erase", None, None, store.now(problem), body))
+        rows.append(Row(last + number, problem, "erase", None, None, processor.now(problem), body))
     for problem in found:
-        store.log.discard(problem)
-    store.log.rewrite(rows)
+        processor.log.discard(problem)
+    processor.log.rewrite(rows)
     return found
 
 
-def _without_unit(store: "Store", problem: str, unit: str) -> list[Row]:
+def _without_unit(processor: "Processor", problem: str, unit: str) -> list[Row]:
     """The events of a unit, without what must go."""
     decisions, rows = set[str | None](), []
-    for row in store.log.read(problem):
+    for row in processor.log.read(problem):
         body: dict[str, Any] = json.loads(row.body)
         if row.kind == "decide" and body.get("unit") == unit:
             decisions.add(row.decision)

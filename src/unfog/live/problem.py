@@ -1,11 +1,12 @@
 """A live problem: its verbs, changes to its arms and shadows, and what can be looked at.
 
-Arguments are checked here. A verb is then handed to the store as a command (live/commands.py); the store
-answers once its event is durable (live/store.py). A request with a key that was used before gets the same
+Arguments are checked here. A verb is then handed on as a command (live/commands.py), which is answered once
+its event is durable (live/processor.py). A request with a key that was used before gets the same
 answer as before. Looking at a problem logs what has expired, and nothing else.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from unfog import validation
@@ -22,10 +23,9 @@ from unfog.live.commands import (
     Reward,
     Void,
 )
-from unfog.live.config import Terms
 from unfog.live.errors import Conflict, Unknown
 from unfog.live.history import MOST, Around, Asked
-from unfog.live.inspection import Vitals, vitals
+from unfog.live.processor import Done, Processor
 from unfog.live.requests import Ask, Decision, Receipt
 from unfog.live.state import OBEYED, State
 from unfog.validation import InputError, count, nearest, shown
@@ -33,8 +33,6 @@ from unfog.validation import InputError, count, nearest, shown
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
-
-    from unfog.live.store import Done, Store
 
 
 class Problem:
@@ -52,8 +50,10 @@ class Problem:
     >>> store.close()
     """
 
-    def __init__(self, store: "Store", name: str, terms: Terms, note: str) -> None:
-        self.store, self.name, self.terms, self.note = store, name, terms, note
+    def __init__(self, processor: Processor, name: str) -> None:
+        """The problem must be there."""
+        self.processor, self.name, self._made = processor, name, processor.made(name)
+        self.terms, self.note = self._made.terms, self._made.note
 
     def __repr__(self) -> str:
         """Name, agent and what there is to know."""
@@ -78,7 +78,7 @@ class Problem:
         agents that use time; `noise` is the noise covariance of this reading alone. `forced` is an arm that
         somebody else has chosen, with this `probability`. The same `key` gives the same answer again.
         """
-        ask = requests.ask(self.store.made(self.name), context, unit, arms, at, noise, forced, probability)
+        ask = requests.ask(self._made, context, unit, arms, at, noise, forced, probability)
         done = self._act(Decide(ask), key)
         known = self._arms() if done.arms is None else done.arms
         chances, shadows = known.probabilities(done.body), known.shadows(done.body)
@@ -90,20 +90,21 @@ class Problem:
         Where one is refused, so are all.
         """
         wanted = requests.several("asked", asked)
-        with self.store.together():
+        with self.processor.together():
             asks = []
             for i, one in enumerate(wanted):
                 with requests.in_place(f"asked[{i}]"):
                     asks.append(self._check(**one))
             requests.refuse_keys("asked", [one.get("key") for one in wanted], asks)
-            state = self.store.cache.get(self.name)
+            state = self.processor.cache.get(self.name)
             state.runners.refuse_together("asked", asks, state.number)
             return [self.decide(**one) for one in wanted]
 
     def _check(self, context: Any, *, key: str | None = None, **asked: Any) -> Ask:
         """Raise what `decide` would raise; a request that has its answer is never refused."""
-        ask = requests.ask(self.store.made(self.name), context, **asked)
-        self.store.check(self.name, Decide(ask), None if key is None else validation.check_name("key", key))
+        ask = requests.ask(self._made, context, **asked)
+        key = None if key is None else validation.check_name("key", key)
+        self.processor.check(self.name, Decide(ask), key)
         return ask
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
@@ -124,10 +125,10 @@ class Problem:
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
         commands = {command.decision: command for command in map(self._reward, rewards, rewards.values())}
-        with self.store.together():
+        with self.processor.together():
             own = _keys(keys, commands)
             for one, command in commands.items():
-                self.store.check(self.name, command, own.get(one))
+                self.processor.check(self.name, command, own.get(one))
             return {one: self._report(command, own.get(one)) for one, command in commands.items()}
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
@@ -189,42 +190,36 @@ class Problem:
 
     def events(self, since: int = 0) -> list[dict[str, Any]]:
         """The log after the event `since`: mappings with seq, kind, decision, time and more."""
-        return list(self.store.events(self.name, since))
+        return list(self.processor.events(self.name, since))
 
     def pending(self) -> list[str]:
         """Decisions whose reward may still come, oldest first."""
-        with self.store.lock:
-            return [found.id for found in self.store.up_to_date(self.name).open.values() if not found.settled]
+        with self._locked_state() as state:
+            return [found.id for found in state.open.values() if not found.settled]
 
     def about(self) -> dict[str, Any]:
         """What there is to know of the problem itself, as JSON has it: arms, units, shadows, counts."""
-        with self.store.lock:
-            return inspection.about(self.store.up_to_date(self.name), self.name, self.store.now(self.name))
-
-    def vitals(self) -> Vitals:
-        """A few numbers for those who watch many problems."""
-        with self.store.lock:
-            return vitals(self.store.cache.get(self.name), self.store.now(self.name))
+        with self._locked_state() as state:
+            return inspection.about(state, self.name, self.processor.now(self.name))
 
     def belief(self, unit: str | None = None) -> "xr.Dataset":
         """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
-        with self.store.lock:
-            return inspection.belief(self.store.up_to_date(self.name), self._unit(unit))
+        with self._locked_state() as state:
+            return inspection.belief(state, _known_unit(state, unit))
 
     def expected(
         self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
     ) -> "xr.Dataset":
         """What each arm would be expected to earn in this context; nothing is decided or learnt."""
-        ask = requests.ask(self.store.made(self.name), context, unit, arms, at, noise)
-        with self.store.lock:
-            state = self.store.up_to_date(self.name)
+        ask = requests.ask(self._made, context, unit, arms, at, noise)
+        with self._locked_state() as state:
             state.arms.check(ask)
             return inspection.expected(state, ask)
 
     def diagnostics(self) -> "xr.Dataset":
         """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
-        with self.store.lock:
-            return inspection.diagnosed(self.store.up_to_date(self.name), self.store.now(self.name))
+        with self._locked_state() as state:
+            return inspection.diagnosed(state, self.processor.now(self.name))
 
     def figure(self) -> "Figure":
         """The diagnostics as a picture."""
@@ -235,40 +230,37 @@ class Problem:
     def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
         """The past of all units or of one, as JSON can hold it: see live/history.py."""
         points = count("points", points, 1, MOST)
-        with self.store.lock:
-            unit = None if unit is None else self._unit(unit)
-            state = self.store.up_to_date(self.name)
+        log = self.processor.log
+        with self._locked_state() as state:
+            unit = None if unit is None else _known_unit(state, unit)
             asked, around = self._asked(state, unit, points), self._around(state)
-            ring, upto, epoch = self.store.ring(self.name), self.store.log.last, self.store.log.epoch
-        self.store.log.commit(upto, epoch)
+            ring, upto, epoch = self.processor.ring(self.name), log.last, log.epoch
+        log.commit(upto, epoch)
         with ring.filled(around, upto) as kept:
             return history.told(asked, kept)
 
     def fingerprint(self) -> str:
         """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
-        with self.store.lock:
-            return snapshot.digest(self.store.cache.get(self.name))
+        with self.processor.lock:
+            return snapshot.digest(self.processor.cache.get(self.name))
 
-    def _act(self, command: Command, key: str | None) -> "Done":
+    def _act(self, command: Command, key: str | None) -> Done:
         key = None if key is None else validation.check_name("key", key)
-        return self.store.act(self.name, command, key)
+        return self.processor.act(self.name, command, key)
 
     def _report(self, command: Command, key: str | None = None) -> Receipt:
         done = self._act(command, key)
         return requests.receipt(done.seq, done.body["outcome"])
 
     def _arms(self) -> Arms:
-        with self.store.lock:
-            return self.store.cache.get(self.name).arms
+        with self.processor.lock:
+            return self.processor.cache.get(self.name).arms
 
-    def _unit(self, unit: str | None) -> str:
-        """A unit that something was read of; unless named the only one, or no one's."""
-        known = list(self.store.cache.get(self.name).runner.channels)
-        if unit is None:
-            return known[0] if len(known) == 1 else ""
-        if validation.check_name("unit", unit) not in known:
-            raise Unknown("unit", repr(unit), "a unit that decisions were made for", nearest(unit, known))
-        return unit
+    @contextmanager
+    def _locked_state(self) -> Iterator[State]:
+        """The state, with all that has expired by now; others wait meanwhile."""
+        with self.processor.lock:
+            yield self.processor.up_to_date(self.name)
 
     def _asked(self, state: State, unit: str | None, points: int) -> Asked:
         watch, terms = state.watch, self.terms
@@ -284,6 +276,16 @@ class Problem:
     def _around(self, state: State) -> Around:
         arms, terms = state.arms, self.terms
         return Around(state.number, terms.context, terms.floor, arms.place, tuple(arms.eras))
+
+
+def _known_unit(state: State, unit: str | None) -> str:
+    """A unit that something was read of; unless named the only one, or no one's."""
+    known = list(state.runner.channels)
+    if unit is None:
+        return known[0] if len(known) == 1 else ""
+    if validation.check_name("unit", unit) not in known:
+        raise Unknown("unit", repr(unit), "a unit that decisions were made for", nearest(unit, known))
+    return unit
 
 
 def _keys(keys: Mapping[str, str] | None, paid: Collection[str]) -> dict[str, str]:

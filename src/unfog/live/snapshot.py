@@ -32,7 +32,7 @@ from unfog.live.state import State
 from unfog.version import __version__
 
 if TYPE_CHECKING:
-    from unfog.live.store import Store
+    from unfog.live.processor import Processor
 
 HOME = Path(__file__).parents[1]
 ROOMS = (
@@ -216,34 +216,34 @@ class Held(NamedTuple):
     epoch: int  # of the log
 
 
-def replayed(store: "Store", name: str, verify: bool) -> Replayed:
+def replayed(processor: "Processor", name: str, verify: bool) -> Replayed:
     """What a replay of one problem finds; what is remembered is put right where the log says otherwise."""
     for _ in range(TRIES):
-        held = store.cache.held(name)
+        held = processor.cache.held(name)
         try:
-            state, found = _replayed(store, name, held, verify)
+            state, found = _replayed(processor, name, held, verify)
         except StoreError:
-            if store.cache.holds(name, held) or store.log.closed:
+            if processor.cache.holds(name, held) or processor.log.closed:
                 raise
             continue  # it was read while it changed
         if _codec.digest(held.told) == digest(state):
             return found
-        if store.cache.replace(name, held, state, found.events):
+        if processor.cache.replace(name, held, state, found.events):
             return found._replace(same=False)
     raise StoreError(f"the log of {name!r} was changed {TRIES} times while it was read; ask again")
 
 
-def _replayed(store: "Store", name: str, held: Held, verify: bool) -> tuple[State, Replayed]:
-    made = store.made(name)
+def _replayed(processor: "Processor", name: str, held: Held, verify: bool) -> tuple[State, Replayed]:
+    made = processor.made(name)
     if not verify:
-        return folded(made, _rows(store, name, held))
-    erasures = [row.seq for row in _rows(store, name, held) if row.kind == "erase"]
-    return verified(made, _rows(store, name, held), max(erasures, default=0))
+        return folded(made, _rows(processor, name, held))
+    erasures = [row.seq for row in _rows(processor, name, held) if row.kind == "erase"]
+    return verified(made, _rows(processor, name, held), max(erasures, default=0))
 
 
-def _rows(store: "Store", name: str, held: Held) -> Iterator[Row]:
+def _rows(processor: "Processor", name: str, held: Held) -> Iterator[Row]:
     """The rows of the log up to there; an error once it is closed, so that nobody waits for this."""
-    for row in store.log.read(name, upto=held.upto):
-        if store.log.closed:
-            raise StoreError(f"{store.log.backend.name} was closed while the log of {name!r} was read")
+    for row in processor.log.read(name, upto=held.upto):
+        if processor.log.closed:
+            raise StoreError(f"{processor.log.backend.name} was closed while the log of {name!r} was read")
         yield row

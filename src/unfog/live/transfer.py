@@ -27,7 +27,7 @@ from unfog.live.state import State
 from unfog.validation import REFERENCE, InputError, shown
 
 if TYPE_CHECKING:
-    from unfog.live.store import Store
+    from unfog.live.processor import Processor
 
 CHUNK = 10_000  # events that are written with one commit
 AHEAD = 86_400.0  # seconds by which clocks may differ: later events would make the problem's time stand still
@@ -92,7 +92,7 @@ def refuse_constant(text: str) -> float:
 
 
 def taken_in(
-    store: "Store", lines: Iterable[Line], name: str | None = None, modules: Sequence[str] = ()
+    processor: "Processor", lines: Iterable[Line], name: str | None = None, modules: Sequence[str] = ()
 ) -> int:
     """Events of one problem that was exported; how many were new. Code is imported of these modules alone."""
     rest = iter(lines)
@@ -100,14 +100,17 @@ def taken_in(
     if first is None or first[1]["kind"] != "problem":
         raise InputError("line 1", "no problem", "the export of a problem, whose first event says its terms")
     name = validation.check_name("problem", first[1].get("problem") if name is None else name)
-    with store.cache.reserved(name):
-        return _taken(store, name, first, chain([first], rest), modules)
+    with processor.cache.reserved(name):
+        return _taken(processor, name, first, chain([first], rest), modules)
 
 
-def _taken(store: "Store", name: str, first: Line, lines: Iterator[Line], modules: Sequence[str]) -> int:
+def _taken(
+    processor: "Processor", name: str, first: Line, lines: Iterator[Line], modules: Sequence[str]
+) -> int:
     """Nobody else changes the problem meanwhile."""
-    known = name in store.names()
-    new, keys, last = _after_known(lines, store.log.read(name) if known else iter(()))
+    log = processor.log
+    known = name in log.names()
+    new, keys, last = _after_known(lines, log.read(name) if known else iter(()))
     pending = list(new)
     for number, event in pending:
         with _refusing(number):
@@ -115,12 +118,12 @@ def _taken(store: "Store", name: str, first: Line, lines: Iterator[Line], module
     with _refusing(first[0]):
         problem(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
         if known:
-            state, _ = snapshot.restored(store.log, name, store.made(name))
+            state, _ = snapshot.restored(log, name, processor.made(name))
         else:
             state = State(Made(Terms.read(body_of(first[1]))))
-    _applied(state, pending, keys, Times(last, store.now()))
+    _applied(state, pending, keys, Times(last, processor.now()))
     for start in range(0, len(pending), CHUNK):
-        store.append(name, [event for _, event in pending[start : start + CHUNK]])
+        processor.append(name, [event for _, event in pending[start : start + CHUNK]])
     return len(pending)
 
 

@@ -227,7 +227,7 @@ def backup(call: Call) -> dict[str, Any]:
     target = folder / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        call.store.log.backup(target)
+        call.store.backup(target)
         size = target.stat().st_size
     except Conflict:
         raise Conflict("name", repr(name), "a name that no copy has yet") from None

@@ -45,7 +45,7 @@ class Call(NamedTuple):
     @property
     def problem(self) -> Problem:
         """The problem that is named."""
-        return self.store.handle(self.name)
+        return Problem(self.store.processor, self.name)
 
     def once(self, key: str | None) -> str | None:
         """The key of a body, or that of the header; where there are both they must be the same."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from unfog.live import Store
 from unfog.live.errors import Elsewhere, StoreError
-from unfog.live.inspection import Vitals
+from unfog.live.inspection import Vitals, vitals
 from unfog.serve.auth import Buckets, Caller, Doors, address
 from unfog.serve.errors import Refused, busy, described, words
 from unfog.serve.forwarding import Asked, Away
@@ -109,7 +109,7 @@ class Single:
 
     def announce(self, url: str) -> None:
         """Tell those who want the file where it can be reached."""
-        self._store.log.announce(url)
+        self._store.processor.log.announce(url)
 
     def close(self) -> None:
         """Snapshot, commit, close."""
@@ -238,7 +238,7 @@ class Service:
     async def _remember(self, store: Store, name: str) -> None:
         """Read a problem's log; one that cannot be read does not keep others from being served."""
         try:
-            await asyncio.to_thread(store.cache.load, name)
+            await asyncio.to_thread(store.processor.cache.load, name)
             self.broken.pop(name, None)
         except Exception as error:  # noqa: BLE001
             self._break(name, error)
@@ -256,8 +256,9 @@ class Service:
             stores = self.shelf.stores()
             await asyncio.gather(*map(self._expired_in, stores))
             await asyncio.gather(*(writer.prove() for writer in self._writers.values()))
-            for store in [one for one in self._writers if one not in stores and one.log.lost is not None]:
-                await self._writers.pop(store).close()
+            for store in [one for one in self._writers if one not in stores]:
+                if store.processor.log.lost is not None:
+                    await self._writers.pop(store).close()
             here = {name for store in stores for name in store.names()}
             self.broken = {name: why for name, why in self.broken.items() if name in here}
 
@@ -299,7 +300,7 @@ class Service:
         found = self._writers.get(store)
         if found is None:
             found = self._writers[store] = Writer(
-                store, self.settings.queue, self.metrics.committed, local=self.shelf.single
+                store.processor, self.settings.queue, self.metrics.committed, local=self.shelf.single
             )
         return found
 
@@ -336,7 +337,8 @@ class Service:
 
     def folders(self) -> list[Path]:
         """Where files are, which is the operator's business alone."""
-        found = [store.log.path.parent for store in self.shelf.stores() if store.log.path is not None]
+        paths = [store.processor.log.path for store in self.shelf.stores()]
+        found = [path.parent for path in paths if path is not None]
         return found if self.settings.backups is None else [*found, self.settings.backups.resolve()]
 
     async def measured(self) -> bytes:
@@ -346,7 +348,7 @@ class Service:
         for store in self.shelf.stores() if self.ready else ():
             with suppress(StoreError, Refused):  # it is busy, or closed: the rest is told
                 problems |= await self.writer(store).ask(partial(_vitals, store))
-            events |= store.written
+            events |= store.processor.written
         queue = sum(writer.waiting for writer in self._writers.values())
         ready = self.ready and not self.trouble()
         return self.metrics.text(Seen(problems, events, queue, ready))
@@ -369,12 +371,13 @@ class Service:
 
 
 def _vitals(store: Store) -> dict[str, Vitals]:
-    found = {}
+    found, processor = {}, store.processor
     for name in store.names():
-        with suppress(Exception):  # one that cannot be served has none; why is logged elsewhere
-            found[name] = store.handle(name).vitals()
+        # One that cannot be served has none; why is logged elsewhere.
+        with suppress(Exception), processor.lock:
+            found[name] = vitals(processor.cache.get(name), processor.now(name))
     return found
 
 
 def _up_to_date(store: Store, name: str) -> None:
-    store.up_to_date(name)
+    store.processor.up_to_date(name)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from starlette.types import Scope
 
+from unfog.live import Problem
 from unfog.live.errors import Elsewhere
 from unfog.serve import errors
 from unfog.serve.errors import Refused, busy, words
@@ -47,7 +48,7 @@ async def _glance(service: Service, name: str, scope: Scope) -> dict[str, Any]:
         store = await service.store(name)
         if name in service.broken:
             return nothing | {"error": service.broken[name]}
-        about = await service.writer(store).ask(lambda: store.handle(name).about())
+        about = await service.writer(store).ask(lambda: Problem(store.processor, name).about())
     except Elsewhere as other:
         return nothing | await _told(service, other, name, scope)
     except Exception as error:  # noqa: BLE001

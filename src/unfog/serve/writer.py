@@ -20,9 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
-from unfog.live import Store
 from unfog.live.errors import Reserved, StoreError
-from unfog.live.store import Gathered
+from unfog.live.processor import Gathered, Processor
 from unfog.serve.errors import busy, described
 
 SHORT = 0.005  # seconds
@@ -66,16 +65,18 @@ class Batch(NamedTuple):
 class Writer:
     """The writer of one store. Used by the event loop alone."""
 
-    def __init__(self, store: Store, size: int, committed: Callable[[float], None], *, local: bool) -> None:
+    def __init__(
+        self, processor: Processor, size: int, committed: Callable[[float], None], *, local: bool
+    ) -> None:
         """With a queue of this size; `committed` is told how long each commit took.
 
         `local`: whether it is a file, so that what is remembered of it is all that short work needs.
         """
-        self.store, self.trouble = store, ""  # why the last commit failed
+        self._processor, self.trouble = processor, ""  # why the last commit failed
         self._size, self._committed, self._local = size, committed, local
         self._queue: deque[Waiting] = deque()
         self._closed, self._lengths = False, Lengths()
-        self._thread = ThreadPoolExecutor(1, f"writer of {store}")
+        self._thread = ThreadPoolExecutor(1, f"writer of {processor.log.backend.name}")
         self._task: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None  # a snapshot that is being written
 
@@ -111,14 +112,14 @@ class Writer:
         while self._queue:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
             _deliver(batch, await self._done(batch))
-            if self._keeping is None and self.store.cache.is_due():
+            if self._keeping is None and self._processor.cache.is_due():
                 self._keeping = asyncio.create_task(self._snapshot())
         self._task = None
 
     async def _snapshot(self) -> None:
         """Beside everything else: it is written from a copy, and only to make that takes the lock."""
         try:
-            await asyncio.to_thread(self.store.cache.save_if_due)
+            await asyncio.to_thread(self._processor.cache.save_if_due)
         except Exception as error:  # noqa: BLE001
             log.error(
                 "a snapshot failed: %s", described(error)
@@ -148,7 +149,7 @@ class Writer:
         return answers
 
     def _failed(self, error: StoreError) -> None:
-        if isinstance(error, Reserved) or self.store.log.lost is not None:
+        if isinstance(error, Reserved) or self._processor.log.lost is not None:
             return  # it says nothing of disk or database
         if not self.trouble:  # once: it may go on for long
             log.error("the store failed: %s", described(error))
@@ -159,7 +160,7 @@ class Writer:
         if not self.trouble or self._closed:
             return
         try:
-            await self._in_thread(self.store.cache.probe)
+            await self._in_thread(self._processor.cache.probe)
             self.trouble = ""
         except Exception as error:  # noqa: BLE001
             self.trouble = described(error)
@@ -168,23 +169,24 @@ class Writer:
         """Done here and now, if it is short and need not wait for anybody."""
         if not self._local or not all(one.short and self._is_short(one.short) for one in batch):
             return None
-        if self.store.log.busy or not self.store.lock.acquire(blocking=False):
+        if self._processor.log.busy or not self._processor.lock.acquire(blocking=False):
             return None
         try:
             return self._gathered(batch)
         finally:
-            self.store.lock.release()
+            self._processor.lock.release()
 
     def _is_short(self, name: str) -> bool:
-        return self.store.cache.is_loaded(name) and self._lengths.is_short(name)
+        return self._processor.cache.is_loaded(name) and self._lengths.is_short(name)
 
     def _gathered(self, batch: list[Waiting]) -> Batch:
-        with self.store.gathered() as gathered:
+        with self._processor.gathered() as gathered:
             return Batch([self._tried(waiting) for waiting in batch], gathered)
 
     def _tried(self, waiting: Waiting) -> Any:
         name, started = waiting.short, thread_time()
-        remembered = name is not None and self.store.cache.is_loaded(name)  # to read a log takes long, once
+        # To read a log takes long, once.
+        remembered = name is not None and self._processor.cache.is_loaded(name)
         try:
             return waiting.work()
         except Exception as error:  # noqa: BLE001

@@ -115,7 +115,7 @@ def test_random_lives(tmp_path: Path, agent: str) -> None:
         player.play(walks, 500)
         found, events = read(store), walks.events()
         answers = [Decision(*one) for one in map(loaded, player.answers) if one is not None]
-        past = [Past(one.id, store.log.of("walks", one.id)) for one in answers]
+        past = [Past(one.id, store.processor.log.of("walks", one.id)) for one in answers]
     rows = list(decision_table.as_table(events, ["steps", "sleep"]))
     table = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
     forced = ["forced" in one.decided for one in past]

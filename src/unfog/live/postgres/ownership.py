@@ -26,7 +26,8 @@ from unfog.live.log import Log
 from unfog.live.postgres import connection
 from unfog.live.postgres.backend import PostgresBackend
 from unfog.live.postgres.connection import Pool, asking
-from unfog.live.store import Store, passing
+from unfog.live.processor import passing
+from unfog.live.store import Store
 from unfog.validation import check_name, one_of
 
 LEASE = 3.0  # seconds
@@ -338,13 +339,14 @@ class Shared:
         """Forget a store that is another process's by now. What waits in it is refused by the database."""
         store = self._stores.pop(name, None)
         if store is not None:
+            closed = store.processor.log
             with contextlib.suppress(StoreError):
-                store.log.close()
-            if store.log.lost is None:  # nothing waited in it: whoever still has the store is to know
-                store.log.lost = Lost(f"{name!r} is not served here any more")
+                closed.close()
+            if closed.lost is None:  # nothing waited in it: whoever still has the store is to know
+                closed.lost = Lost(f"{name!r} is not served here any more")
 
     def _is_lost(self, name: str, store: Store) -> bool:
-        return store.log.lost is not None or self.owners.epoch(name) is None
+        return store.processor.log.lost is not None or self.owners.epoch(name) is None
 
     def _drop_lost(self) -> None:
         for name, store in list(self._stores.items()):
@@ -382,15 +384,15 @@ class Shared:
 
     def _save(self, name: str) -> None:
         store = self._stores.get(name)
-        if store is None or store.cache.unsaved(name) < TAIL:
+        if store is None or store.processor.cache.unsaved(name) < TAIL:
             return
         if passing() - self._saved.get(name, -SAVED) >= SAVED:
-            store.cache.save()
+            store.processor.cache.save()
             self._saved[name] = passing()
 
     def _give_back(self) -> None:
         """Problems that were placed here and never made."""
         for name, store in list(self._stores.items()):
-            if store.log.last == 0 and passing() - self._since[name] > EMPTY:
+            if store.processor.log.last == 0 and passing() - self._since[name] > EMPTY:
                 self._drop(name)
                 self.owners.release(name)
