@@ -1,4 +1,4 @@
-"""Drafts: each a file of its own, gone at the end, swept when nobody writes it any more."""
+"""Drafts: each a file of its own, gone at the end."""
 
 import errno
 import os
@@ -26,8 +26,7 @@ def test_two_drafts_of_one_target_are_two_files_and_one_gets_the_name(tmp_path: 
 
 def test_a_draft_that_fails_leaves_nothing(tmp_path: Path) -> None:
     def fail() -> None:
-        with _io.draft(tmp_path / "copy.unfog") as path:
-            path.with_name(f"{path.name}-journal").touch()
+        with _io.draft(tmp_path / "copy.unfog"):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -50,18 +49,6 @@ def test_where_there_are_no_links_a_name_is_given_once_as_well(
             _io.appear(second, target)
     assert os.listdir(tmp_path) == ["copy.unfog"]
     assert target.read_text() == "first"
-
-
-def test_drafts_that_nobody_writes_any_more_are_removed_and_nothing_else(tmp_path: Path) -> None:
-    with _io.draft(tmp_path / "a.unfog") as left, _io.draft(tmp_path / "b.unfog") as other:
-        journal = left.with_name(f"{left.name}-journal")
-        journal.touch()
-        kept = [tmp_path / name for name in ("a.unfog", "my.tmp", "my-1-backup", f"{left.name}.mine")]
-        for path in (left, journal, *kept):
-            path.touch()
-            os.utime(path, (0, 0))
-        _io.sweep(tmp_path)
-        assert set(tmp_path.iterdir()) == {*kept, other}
 
 
 def test_a_file_has_the_mode_that_is_asked_for(tmp_path: Path) -> None:

@@ -7,21 +7,19 @@ A sealed file is JSON whose last entry, `sha256`, is the hash of the rest as we 
 writing what was read gives the same bytes again: no damage passes, not even one that changes no value.
 
 A draft is a file that is not whole yet; when it is, it gets its name. Each draft is a file of its own,
-however many are written at a time. What a process that was killed has left is found by its name and its age.
+however many are written at a time.
 """
 
 import errno
 import hashlib
 import json
 import os
-import re
 import secrets
 import shutil
 import stat
-import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +29,7 @@ MOST_BYTES = 1_000_000  # of a file of TOML: tens of thousands of numbers
 SEAL = "sha256"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # trouble of the disk, not with what was asked for
 PRIVATE = 0o600  # of a file that is its owner's alone: a store holds contexts of people
-ABANDONED = 3600.0  # seconds after which a draft that nobody has written to is taken to be left over
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
-DRAFT = re.compile(r".*-[0-9a-f]{16}\.tmp(-journal)?")  # the name of one; SQLite's journal beside it
 
 
 class DamagedError(ValueError):
@@ -200,9 +196,7 @@ def draft(target: Path, mode: int = PRIVATE) -> Iterator[Path]:
             raise OSError(error.errno, error.strerror, str(target)) from error
         yield path
     finally:
-        for left in (path, path.with_name(f"{path.name}-journal")):
-            with suppress(OSError):  # where a disk is full, what is of no use takes no room
-                left.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
 
 
 def appear(path: Path, target: Path) -> None:
@@ -217,14 +211,6 @@ def appear(path: Path, target: Path) -> None:
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))  # so that nobody else has it
         os.replace(path, target)
     sync_folder(target.parent)
-
-
-def sweep(folder: Path) -> None:
-    """Remove drafts that processes left which were killed."""
-    for path in folder.iterdir():
-        with suppress(OSError):  # it may be gone by now, or another user's
-            if DRAFT.fullmatch(path.name) and time.time() - path.stat().st_mtime > ABANDONED:
-                path.unlink()
 
 
 def sync_folder(folder: Path) -> None:

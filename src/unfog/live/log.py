@@ -494,7 +494,7 @@ class Recent:
 
 
 def check(rows: Sequence[Row], last: int, times: Mapping[str, float]) -> dict[str, float]:
-    """Refuse rows that do not follow the last, go back in the time of their problem, or cannot be written.
+    """Refuse rows that do not follow the last, or go back in the time of their problem.
 
     The times of the last row of each of their problems.
     """
@@ -507,21 +507,8 @@ def check(rows: Sequence[Row], last: int, times: Mapping[str, float]) -> dict[st
         before = found.get(row.problem, times.get(row.problem, 0.0))
         if not isfinite(row.time) or row.time < before:
             raise InputError("time", row.time, f"at least {before}, the time of the problem's last row")
-        for text in (row.problem, row.kind, row.decision or "", row.key or "", row.body):
-            if "\0" in text or not text.isascii():
-                _check_text(text)
         last, found[row.problem] = row.seq, row.time
     return found
-
-
-def _check_text(text: str) -> None:
-    """One text that cannot be written would take the rows of others down with it."""
-    if "\0" in text:
-        raise InputError("text", ascii(text), "text without NUL, which databases do not keep")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InputError("text", ascii(text), "text that can be written as UTF-8") from error
 
 
 def _leave_all() -> None:

@@ -229,7 +229,6 @@ class SqliteBackend:
                 raise StoreError("the store failed meanwhile and was opened again")
 
         try:
-            _io.sweep(target.parent)
             with _io.draft(target) as draft:
                 with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as copy:
                     source.backup(copy, pages=PAGES, progress=rest, sleep=0)

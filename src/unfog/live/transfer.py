@@ -191,7 +191,7 @@ def _refusing(line: int) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"line {line}, {error.field}", error.value, error.allowed, error.near) from error
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         said = f"{type(error).__name__}: {error}"
         raise InputError(f"line {line}", said, "events as they were exported") from error
 
