@@ -188,21 +188,6 @@ def test_eight_threads_are_durable_in_order_and_once(ground: Ground) -> None:
     assert sorted(acknowledged) == [(row.seq, row.key) for row in found]
 
 
-def test_only_keys_and_bodies_are_rewritten(ground: Ground) -> None:
-    with ground.open() as log:
-        rows = put(log, 3)
-        for change in (
-            {"kind": "reward"},
-            {"time": 7.0},
-            {"problem": "other"},
-            {"decision": None},
-            {"seq": 0},
-        ):
-            with pytest.raises(InputError, match=r"^seq: .*a row that is there, with its problem"):
-                log.rewrite([rows[1]._replace(**change), *made(log)])
-        assert (list(log.read()), log.last) == (rows, 3)
-
-
 def test_rows_are_rewritten_and_others_appended_at_once(ground: Ground) -> None:
     with ground.open() as log:
         rows = put(log, 6)

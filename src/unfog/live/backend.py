@@ -109,9 +109,6 @@ class Backend(Protocol):
     def discard(self, problem: str) -> None:
         """No snapshots of this problem."""
 
-    def check(self, rows: Sequence[Row]) -> None:
-        """Refuse rows that differ from those that are there in more than keys and bodies."""
-
     def rewrite(self, rows: Sequence[Row]) -> None:
         """Put these keys and bodies in the place of those that are there."""
 

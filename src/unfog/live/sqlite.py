@@ -183,17 +183,6 @@ class SqliteBackend:
         """No snapshots of this problem."""
         self.alone.execute("DELETE FROM snapshot WHERE problem = ?", (problem,))
 
-    def check(self, rows: Sequence[Row]) -> None:
-        """Refuse rows that differ from those that are there in more than keys and bodies."""
-        said = "SELECT 1 FROM event WHERE seq = ? AND problem = ? AND kind = ? AND decision IS ? AND time = ?"
-        for row in rows:
-            number = self.tails.get(row.problem, NOBODY).number
-            told = (row.seq, number, row.kind, row.decision, row.time)
-            if self.alone.execute(said, told).fetchone() is None:
-                raise InputError(
-                    "seq", row.seq, "a row that is there, with its problem, kind, decision and time"
-                )
-
     def rewrite(self, rows: Sequence[Row]) -> None:
         """Put these keys and bodies in place of those that are there; note that `rebuild` is to come."""
         for row in rows:

@@ -17,7 +17,6 @@ from unfog.live.backend import Change, Contents, Pause, Row, Tail, checksum, sna
 from unfog.live.errors import Lost, StoreError
 from unfog.live.postgres import connection
 from unfog.live.postgres.connection import Pool
-from unfog.validation import InputError
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -206,18 +205,6 @@ class PostgresBackend:
         if problem == self.only:
             with self.using() as connection:
                 connection.execute("DELETE FROM snapshot WHERE problem = %s", (self.number,))
-
-    def check(self, rows: Sequence[Row]) -> None:
-        """Refuse rows that differ from those that are there in more than keys and bodies."""
-        said = f"SELECT 1 FROM event WHERE {OWN} AND seq = %s AND kind = %s AND time = %s"
-        said += " AND decision IS NOT DISTINCT FROM %s"
-        with self.using() as connection:
-            for row in rows:
-                told = (*self._own, row.seq, row.kind, row.time, row.decision)
-                if row.problem != self.only or connection.execute(said, told).fetchone() is None:
-                    raise InputError(
-                        "seq", row.seq, "a row that is there, with its problem, kind, decision and time"
-                    )
 
     def rewrite(self, rows: Sequence[Row]) -> None:
         """Put these keys and bodies in the place of those that are there."""
