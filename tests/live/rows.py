@@ -16,7 +16,9 @@ TEXT = '{"note": "' + "the context of a walk " * 20 + '"}'
 def made(log: Log, count: int = 1, problem: str = "walks", text: str = TEXT) -> list[Row]:
     """Rows that follow the last one of a log, each with a decision and a key of its own."""
     numbers = range(log.last + 1, log.last + 1 + count)
-    return [Row(n, problem, "decide", f"d{n}", f"k{n}", max(n / 8, log.time), text) for n in numbers]
+    return [
+        Row(n, problem, "decide", f"d{n}", f"k{n}", max(n / 8, log.time_of(problem)), text) for n in numbers
+    ]
 
 
 def put(log: Log, count: int = 1, problem: str = "walks") -> list[Row]:

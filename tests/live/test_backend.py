@@ -44,7 +44,7 @@ def read(backend: Backend, last: int, after: int = 0) -> list[Row]:
 def check_an_empty_one(opening: Opening) -> None:
     backend = opening()
     states = [backend.is_open]
-    assert backend.open() == (0, 0.0, False)
+    assert backend.open() == (0, False)
     states.append(backend.is_open)
     assert dict(backend.tails) == {}
     assert backend.only in (None, "walks")
@@ -69,11 +69,11 @@ def check_rows_are_kept(opening: Opening) -> None:
     number = backend.tails["walks"].number
     assert dict(backend.tails) == {"walks": Tail(number, 7, 7 / 8)}
     backend.close_connection()
-    assert backend.open() == (7, 7 / 8, False)
+    assert backend.open() == (7, False)
     assert read(backend, 7) == first + second
     backend.close()
     again = opening()
-    assert again.open() == (7, 7 / 8, False)
+    assert again.open() == (7, False)
     assert dict(again.tails) == {"walks": Tail(number, 7, 7 / 8)}
     assert read(again, 7) == first + second
     again.close()
@@ -122,7 +122,7 @@ def check_a_change_that_fails_leaves_nothing(opening: Opening) -> None:
     with pytest.raises(ZeroDivisionError):
         backend.write(rows(3, 2), fail)
     backend.close_connection()
-    assert backend.open() == (2, 2 / 8, False)
+    assert backend.open() == (2, False)
     assert read(backend, 2) == rows(1, 2)
     assert backend.snapshot("walks") is None
     backend.write(rows(3, 1))
@@ -143,7 +143,7 @@ def check_rows_are_rewritten(opening: Opening) -> None:
     assert backend.keyed("walks", "k2") is None
     backend.close()
     again = opening()
-    assert again.open() == (6, 6 / 8, False)
+    assert again.open() == (6, False)
     assert read(again, 6) == expected
     again.close()
 

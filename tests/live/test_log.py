@@ -25,7 +25,7 @@ def test_rows_come_back_as_they_were_written(ground: Ground) -> None:
     texts = ["{}", '{"name": "Zoë", "x": "0x1.8p+1"}', '"null\\u0000and more"', "x" * 100_000]
     rows = [Row(i + 1, "walks", "decide", None, None, 0.1 * i, text) for i, text in enumerate(texts)]
     with ground.open() as log:
-        assert (log.last, log.committed, log.time, log.names(), list(log.read())) == (0, 0, 0.0, [], [])
+        assert (log.last, log.committed, log.names(), list(log.read())) == (0, 0, [], [])
         log.commit(log.add(rows), log.epoch)
         assert list(log.read()) == rows
     assert contents(ground) == rows
@@ -36,7 +36,7 @@ def test_queued_rows_are_not_read_until_they_are_committed(ground: Ground) -> No
         first = put(log, 2)
         queued = made(log, 3)
         ticket = log.add(queued)
-        assert (ticket, log.last, log.committed, log.time) == (5, 5, 2, 5 / 8)
+        assert (ticket, log.last, log.committed, log.time_of("walks")) == (5, 5, 2, 5 / 8)
         assert list(log.read()) == first
         assert log.of("walks", "d4") == [queued[1]]
         log.commit(4, log.epoch)
@@ -58,7 +58,11 @@ def test_closing_commits_what_is_queued(ground: Ground) -> None:
 def test_the_file_goes_on_where_it_stopped(ground: Ground) -> None:
     for session in range(4):
         with ground.open() as log:
-            assert (log.last, log.committed, log.time) == (3 * session, 3 * session, 3 * session / 8)
+            assert (log.last, log.committed, log.time_of("walks")) == (
+                3 * session,
+                3 * session,
+                3 * session / 8,
+            )
             put(log, 3)
     with ground.open() as log:
         assert log.names() == ["walks"]
@@ -83,7 +87,7 @@ def test_rows_that_do_not_follow_are_refused_and_change_nothing(
         row = made(log)[0]._replace(**change)  # type: ignore[arg-type]
         with pytest.raises(InputError, match=said):
             log.add([row])
-        assert (log.last, log.time, list(log.read())) == (3, 3 / 8, rows)
+        assert (log.last, log.time_of("walks"), list(log.read())) == (3, 3 / 8, rows)
         put(log)
     assert len(contents(ground)) == 4
 

@@ -94,7 +94,7 @@ def test_erased_text_is_nowhere_in_the_file(path: Path) -> None:
     put(log, 40)
     mark = log.committed
     clean = [row._replace(key=None, body="{}") for row in rows]
-    marker = [Row(log.last + 1, "walks", "erase", None, None, log.time, "{}")]
+    marker = [Row(log.last + 1, "walks", "erase", None, None, log.time_of("walks"), "{}")]
     log.rewrite(clean + marker)
     beside = [path, path.with_name("walks.unfog-wal")]
     assert all(secret.encode() not in file.read_bytes() for file in beside)

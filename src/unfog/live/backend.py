@@ -49,7 +49,6 @@ class Contents(NamedTuple):
     """What is known of a backend when it is opened, besides its problems."""
 
     last: int  # its last row
-    time: float  # the latest of all rows
     rewriting: bool  # rows were rewritten, and their old text may still be there
 
 

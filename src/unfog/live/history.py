@@ -156,11 +156,6 @@ class Ring:
         self._epoch = -1  # of the log, when this was begun
         self._begin(0)
 
-    def fill(self, around: Around, upto: int) -> None:
-        """Read the log up to this row; whoever was interrupted goes on from there."""
-        with self._lock:
-            self._fill(around, upto)
-
     @contextmanager
     def filled(self, around: Around, upto: int) -> Iterator[Kept]:
         """What is kept then, without what was erased; others wait until it was looked at."""

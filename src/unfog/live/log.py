@@ -72,11 +72,6 @@ class Log:
         """The highest number that is durable."""
         return self._queue.committed
 
-    @property
-    def time(self) -> float:
-        """The time of the last row; 0.0 for none."""
-        return self._queue.time
-
     def time_of(self, problem: str) -> float:
         """The time of a problem's last row, queued or committed; 0.0 for none."""
         return self._queue.time_of(problem)
@@ -290,11 +285,11 @@ class Log:
     def _open(self) -> bool:
         """Open the backend and take from it what is there; whether a rewriting was cut short."""
         try:
-            last, time, rewriting = self.backend.open()
+            last, rewriting = self.backend.open()
         except Lost as error:
             self._lose(error)
             raise
-        self._queue.load({name: tail.time for name, tail in self.backend.tails.items()}, last, time)
+        self._queue.load({name: tail.time for name, tail in self.backend.tails.items()}, last)
         return rewriting
 
     def _lose(self, error: Lost) -> None:
@@ -326,7 +321,6 @@ class Queue:
         """`only`: the problem whose rows alone are taken."""
         self.name, self._only = name, only
         self.last = self.committed = self.epoch = 0
-        self.time = 0.0  # the latest of all rows
         self._times: dict[str, float] = {}  # of the last row of each problem
         self.unusable = ""  # why nothing can be added
         self._rows: list[Row] = []
@@ -358,7 +352,7 @@ class Queue:
             self._rows.extend(rows)
             self._recent.add(rows, self.committed)
             self._times |= times
-            self.last, self.time = rows[-1].seq, max(self.time, *times.values())
+            self.last = rows[-1].seq
             return self.last
 
     def _refuse_others(self, rows: Sequence[Row]) -> None:
@@ -392,10 +386,10 @@ class Queue:
             self.last = self.committed
             self._recent.start(self.committed)
 
-    def load(self, times: dict[str, float], last: int, time: float) -> None:
+    def load(self, times: dict[str, float], last: int) -> None:
         """Take what the backend says; epochs whose end was not known have it now."""
         with self._lock:
-            self.last, self.committed, self.time, self._times = last, last, time, times
+            self.last, self.committed, self._times = last, last, times
             self._recent.start(last)
             self._end(last)
             self.unusable = ""

@@ -95,13 +95,12 @@ class SqliteBackend:
             when = self.alone.execute("SELECT time FROM event WHERE seq = ?", (last or 0,)).fetchone()
             tails[name] = Tail(number, last or 0, *(when or (0.0,)))
         (seq,) = self.alone.execute("SELECT max(seq) FROM event").fetchone()
-        seq, times = seq or 0, [tail.time for tail in tails.values()]
-        floats = all(isinstance(time, float) for time in times)
+        seq, floats = seq or 0, all(isinstance(tail.time, float) for tail in tails.values())
         if not floats or seq != max((tail.last for tail in tails.values()), default=0):
             raise sqlite3.DatabaseError(f"rows are missing after row {seq}, or their index is damaged")
         noted = self.alone.execute("SELECT 1 FROM note WHERE name = ?", (REWRITING,)).fetchone()
         self.tails = tails
-        return Contents(seq, max(times, default=0.0), noted is not None)
+        return Contents(seq, noted is not None)
 
     def _checkpoint(self) -> None:
         """Bring the write-ahead log into the file, and cut it to nothing."""

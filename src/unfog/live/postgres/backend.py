@@ -94,7 +94,7 @@ class PostgresBackend:
             raise StoreError(f"{self.label} cannot be opened: {self.reason(error)}") from error
         self.tails = {self.only: Tail(self.number, seq, time)} if seq else {}
         self.is_open = True
-        return Contents(seq, time, rewriting=False)
+        return Contents(seq, rewriting=False)
 
     def write(self, rows: Sequence[Row], change: Change | None = None) -> None:
         """Rows and a change in one transaction of this epoch."""
