@@ -11,7 +11,10 @@ import pytest
 from tests.live.ground import Hand, opened, problem, replayed
 from unfog.features import per_arm
 from unfog.live import Gone, Store
+from unfog.live.backend import Row
+from unfog.live.commands import Event, Reward
 from unfog.live.errors import InternalError, Stale
+from unfog.live.state import State
 from unfog.validation import InputError
 
 
@@ -86,6 +89,39 @@ def test_an_event_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
             with pytest.raises(InternalError, match="'reward' of problem 'p' failed half-way"):
                 live.reward(made.id, 1.0)
         assert live.fingerprint() == before
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_after_a_failure_the_events_since_the_last_snapshot_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: bool
+) -> None:
+    """The whole log only where there is no snapshot."""
+    apply, asked = Reward.apply, list[tuple[int, int]]()
+
+    def fail(self: Reward, state: State, event: Event, now: float) -> Event:
+        apply(self, state, event, now)
+        raise ZeroDivisionError
+
+    with opened(tmp_path) as store:
+        live, log = problem(store), store.processor.log
+        for _ in range(5):
+            live.decide([0, 1])
+        if snapshot:
+            store.processor.cache.save()
+        first, made, before = log.last, live.decide([0, 1]), live.fingerprint()
+        read = log.backend.read
+
+        def counted(problem: str | None, after: int, upto: int, size: int) -> list[Row]:
+            asked.append((after, upto))
+            return read(problem, after, upto, size)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Reward, "apply", fail)
+            patch.setattr(log.backend, "read", counted)
+            with pytest.raises(InternalError):
+                live.reward(made.id, 1.0)
+            assert live.fingerprint() == before
+        assert asked == [(first if snapshot else 0, first + 1)]
 
 
 def test_known_again_with_a_key_once_the_window_is_over(tmp_path: Path) -> None:
