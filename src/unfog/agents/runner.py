@@ -117,9 +117,11 @@ class Runner:
 
     def remember(self, unit: str, memory: Memory) -> None:
         """Likewise, afterwards; in C order, since arrays in other layouts add up to other last bits."""
-        memory = contiguous(memory)
-        self.channels[unit] = memory.denoiser
-        self.learner, self.surprises = memory.learner, memory.surprises
+        if memory.denoiser is not self.channels.get(unit):
+            self.channels[unit] = contiguous(memory.denoiser)
+        if memory.learner is not self.learner:
+            self.learner = contiguous(memory.learner)
+        self.surprises = memory.surprises
 
     def theta(self) -> Belief:
         """What is believed of theta; worked out once until more is learnt."""
@@ -129,6 +131,8 @@ class Runner:
 
     def advance(self) -> None:
         """The steps of the learner's chain, which come before a decision."""
+        if self.agent.can.sample is None:
+            return
         for normals in self.steps.next(self.learnt):
             memory = rounds.advance_chain(self.agent, self.setup, self.memory(), normals)
             self.learner = contiguous(memory.learner)

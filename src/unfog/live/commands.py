@@ -72,12 +72,19 @@ class Decide(Command):
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
         """Its arm is not known yet."""
         state.arms.check(self.ask)
-        state.runners.refuse(self.ask, state.offer(self.ask))
+        state.runners.refuse(self.ask.unit, state.moment(self.ask))
         return Event(state.id_of(state.number), {})
 
     def apply(self, state: State, event: Event, now: float) -> Event:
         """With the arm that was chosen."""
         return event._replace(body=state.decide(self.ask, now))
+
+
+@dataclass(frozen=True, slots=True)
+class Expire(Command):
+    """A wait is over. Nobody asks for it: its events are those that are due."""
+
+    kind = "expire"
 
 
 @dataclass(frozen=True, slots=True)

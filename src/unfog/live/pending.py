@@ -95,15 +95,10 @@ class CompactDecision(NamedTuple):
 
     def after(self, decision: Decision) -> Self:
         """What is kept of it once the round is done with it."""
-        now: Self = contiguous(
-            self._replace(
-                reward=decision.reward,
-                known=decision.known,
-                term=None if decision.term is None else CompactTerm.of(decision.term),
-                belief=None if decision.reward is not None else self.belief,
-            )
-        )
-        return now
+        term = None if decision.term is None else CompactTerm.of(decision.term)
+        belief = None if decision.reward is not None else self.belief
+        known = contiguous(decision.known)
+        return self._replace(reward=decision.reward, known=known, term=term, belief=belief)
 
     def grown(self, known: Knowledge) -> Self:
         """After arms came; learners that look back have kept a belief with it."""

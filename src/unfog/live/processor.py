@@ -25,7 +25,7 @@ from unfog.live import config, transfer
 from unfog.live.arms import Arms
 from unfog.live.backend import Row
 from unfog.live.cache import StateCache
-from unfog.live.commands import Command, Event
+from unfog.live.commands import Command, Event, Expire
 from unfog.live.config import Made, channel_needed
 from unfog.live.errors import Conflict, InternalError, Stale, StoreError, Unknown
 from unfog.live.history import Ring
@@ -36,6 +36,7 @@ from unfog.live.state import State
 from unfog.validation import count, shown
 
 TEXT = json.JSONEncoder(allow_nan=False).encode  # made once: to make one takes as long as to use it
+MANY = 1000  # events that are not counted yet
 Labels: TypeAlias = tuple[str, str, str]  # problem, kind and outcome
 
 
@@ -63,7 +64,10 @@ def passing() -> float:
 
 
 class Counted:
-    """Events of this process by problem, kind and outcome. Any thread may use it."""
+    """Events of this process by problem, kind and outcome. Any thread may use it.
+
+    Whether rows are durable is asked when somebody looks, or when many wait for it.
+    """
 
     def __init__(self, log: Log) -> None:
         """Nothing yet."""
@@ -75,7 +79,8 @@ class Counted:
         """A row was queued."""
         with self._lock:
             self._waiting.append((seq, epoch, labels))
-            self._settle()
+            if len(self._waiting) >= MANY:
+                self._settle()
 
     def counts(self) -> Counter[Labels]:
         """The counts of all rows that are durable by now."""
@@ -233,23 +238,23 @@ class Processor:
             if key is None:
                 return Done(self._seq_of(name, command), *event)
             # It is logged, so that the key is not used for something else.
-        with self._changing(name, command.kind):
-            event = command.apply(state, event, now)
-            row = self._log_event(name, command.kind, event, key, now)
-        return Done(row.seq, *event, state.arms)
+        return self._change(name, state, command, event, key, now)
 
-    @contextmanager
-    def _changing(self, name: str, kind: str) -> Iterator[None]:
-        """Drop a state that was changed in part, or whose event is not in the log: it is made again from the
-        last snapshot and the events after it.
+    def _change(
+        self, name: str, state: State, command: Command, event: Event, key: str | None, now: float
+    ) -> Done:
+        """Change the state and queue the event. A state that was changed in part, or whose event is not in
+        the log, is dropped: it is made again from the last snapshot and the events after it.
         """
         try:
-            yield
+            event = command.apply(state, event, now)
+            row = self._log_event(name, command.kind, event, key, now)
         except BaseException as error:
             self.cache.drop(name)
             if isinstance(error, Exception) and not isinstance(error, StoreError | MemoryError):
-                raise InternalError(name, kind, error) from error
+                raise InternalError(name, command.kind, error) from error
             raise
+        return Done(row.seq, *event, state.arms)
 
     def _seq_of(self, name: str, command: Command) -> int:
         """The event that has said it before."""
@@ -283,9 +288,7 @@ class Processor:
         """Log what has expired by now."""
         while due := state.due(now):  # again: a reward that the wait has made final may await a context
             for event in due:
-                with self._changing(name, "expire"):
-                    state.apply("expire", *event, now)
-                    self._log_event(name, "expire", Event(*event), None, now)
+                self._change(name, state, Expire(), Event(*event), None, now)
 
     def up_to_date(self, name: str) -> State:
         """What is remembered of a problem, with all that has expired by now. The caller holds the lock."""

@@ -48,7 +48,7 @@ class SqliteBackend:
         self.tails: Mapping[str, Tail] = {}
         self.connection: sqlite3.Connection | None = None
         self._connect = connect
-        self._log_path = self.path.with_name(f"{self.path.name}-wal")
+        self._log_path = f"{self.path}-wal"
         self._which: sqlite_file.Identity | None = None  # the file, from its first opening on
         self._log: sqlite_file.Identity | None = None  # its write-ahead log
 
@@ -233,7 +233,7 @@ class SqliteBackend:
 
     def _check_place(self) -> None:
         """Refuse where it is not where it was: it would take rows that nobody ever finds."""
-        for path, which in ((self.path, self._which), (self._log_path, self._log)):
+        for path, which in ((self.label, self._which), (self._log_path, self._log)):
             if sqlite_file.identity(path) != which:
                 raise StoreError(f"{path} was moved or taken away while it was open")
 

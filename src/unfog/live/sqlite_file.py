@@ -72,7 +72,7 @@ def place(path: object) -> Path:
     return Path(path).expanduser().resolve()
 
 
-def identity(path: Path) -> Identity | None:
+def identity(path: str | Path) -> Identity | None:
     """Which file it is; None where there is none."""
     try:
         found = os.stat(path)

@@ -94,9 +94,9 @@ class Runners(Mapping[str, Runner]):
         """How many rounds later a round is learnt from again, at most; 0: never."""
         return max(runner.lag for runner in self._found.values())
 
-    def refuse(self, ask: Ask, offer: Offer) -> None:
+    def refuse(self, unit: str, moment: Moment) -> None:
         """Complain of a unit, a time or a noise that the one that is obeyed can make nothing of."""
-        _refuse(self.obeyed, ask.unit, offer)
+        _refuse(self.obeyed, unit, moment)
 
     def refuse_together(self, field: str, asks: Sequence[Ask], number: int) -> None:
         """Complain of requests that the one that is obeyed cannot follow one after the other.
@@ -141,7 +141,7 @@ class Runners(Mapping[str, Runner]):
         for name, runner in self._found.items():
             try:
                 if name != OBEYED:
-                    _refuse(runner, unit, offer)
+                    _refuse(runner, unit, Moment(offer.time, offer.at, offer.noise))
             except InputError:
                 continue
             yield name, runner
@@ -221,18 +221,18 @@ class Runners(Mapping[str, Runner]):
             self._found[name].fill(told, self._made.knowledge(features))
 
 
-def _refuse(runner: Runner, unit: str, offer: Offer) -> None:
+def _refuse(runner: Runner, unit: str, moment: Moment) -> None:
     """Complain of what an agent can make nothing of; nothing is changed."""
     who, channel = repr(runner.agent.name), runner.memory(unit).denoiser
     if runner.agent.can.look_back is not None and unit != next(iter(runner.channels), unit):
         allowed = f"one unit: the learner of {who} looks back on past rounds as those of one"
         raise InputError("unit", repr(unit), allowed)
     if runner.agent.can.use_time is None:
-        if offer.noise is not None:
+        if moment.noise is not None:
             allowed = f"none: to the denoiser of {who} all readings are alike"
             raise InputError("noise", "given for one reading", allowed)
         return
-    moment = runner.agent.can.use_time.stamp(channel, Moment(offer.time, offer.at, offer.noise))
+    moment = runner.agent.can.use_time.stamp(channel, moment)
     runner.agent.can.use_time.before(runner.setup.denoiser, channel, moment)
 
 
@@ -266,9 +266,13 @@ class State:
 
     def offer(self, ask: Ask) -> Offer:
         """What a round is offered."""
+        time, at, noise = self.moment(ask)
+        return Offer(ask.noisy, ask.mask, time=time, arms=self.arms.mask(ask), at=at, noise=noise)
+
+    def moment(self, ask: Ask) -> Moment:
+        """When a reading is taken, and how noisy it is."""
         at = None if ask.at is None else np.asarray([ask.at])
-        mask = self.arms.mask(ask)
-        return Offer(ask.noisy, ask.mask, time=np.asarray(self.number), arms=mask, at=at, noise=ask.noise)
+        return Moment(np.asarray(self.number), at, ask.noise)
 
     def decide(self, ask: Ask, time: float) -> dict[str, Any]:
         """Decide: the body of the event, which has been applied."""

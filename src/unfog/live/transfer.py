@@ -318,7 +318,7 @@ def _asked(state: State, body: Body) -> Ask:
         if known is None or known != value or type(known) is not type(value):
             raise InputError(name, shown(value), "as it is logged")
     state.arms.check(ask)
-    state.runners.refuse(ask, state.offer(ask))
+    state.runners.refuse(ask.unit, state.moment(ask))
     return ask
 
 

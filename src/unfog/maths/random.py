@@ -58,6 +58,8 @@ class RoundDraws:
 
     def next(self, rounds: int) -> Array:
         """The next rounds: (trials, rounds, width)."""
+        if len(self.sources) == 1 and self._normal:  # of a single agent, round by round
+            return self.sources[0].standard_normal((1, rounds, self.width))
         block = np.empty((len(self.sources), rounds, self.width))
         for row, source in zip(block, self.sources, strict=True):
             if self._normal:

@@ -1,7 +1,6 @@
 """States: nested tuples of arrays."""
 
 from collections.abc import Callable
-from operator import is_
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,9 +24,15 @@ def contiguous(state: Any) -> Any:
         return state if state.flags.c_contiguous else np.ascontiguousarray(state)
     if not isinstance(state, tuple):
         return state
-    parts = [contiguous(part) for part in state]
-    if all(map(is_, parts, state)):
+    for part in state:
+        if isinstance(part, np.ndarray):
+            if not part.flags.c_contiguous:
+                break
+        elif isinstance(part, tuple) and contiguous(part) is not part:
+            break
+    else:  # as most are
         return state
+    parts = [contiguous(part) for part in state]
     return tuple(parts) if type(state) is tuple else type(state)(*parts)
 
 
