@@ -41,31 +41,28 @@ def rowdots(rows: Array, vector: Array) -> Array:
     return matvec(rows, vector)
 
 
-def take(rows: Array, arm: Ints) -> Array:
-    """The chosen row: (..., K, p) and arm (...,) -> (..., p); rows of fewer axes serve arms of more."""
-    xp = rows.__array_namespace__()
-    if rows.ndim == 2:
+def take(rows: Array, arm: Ints, core: int = 1) -> Array:
+    """The chosen row: (..., K, *core) and arm (...,) -> (..., *core), for so many axes of the core.
+
+    Rows that all arms share may have fewer axes, or one entry, where arms have more.
+    """
+    batch = rows.ndim - core - 1
+    if batch == 1 and rows.shape[0] == 1:
+        rows, batch = rows[0], 0
+    if batch == 0:
         return rows[arm]
-    if rows.shape[:-2] == arm.shape == (1,):  # one trial
-        return rows[0][arm]
-    if rows.ndim == 3 and rows.shape[:1] == arm.shape:  # one batch axis, not shared: plain indexing is faster
+    xp = rows.__array_namespace__()
+    if batch == 1 and rows.shape[:1] == arm.shape:  # not shared: plain indexing is faster
         return rows[xp.arange(rows.shape[0]), arm]
-    rows = rows.reshape(*[1] * (arm.ndim + 2 - rows.ndim), *rows.shape)
-    chosen: Array = xp.take_along_axis(rows, arm[..., None, None], -2)[..., 0, :]
-    return chosen
+    rows = rows.reshape(*[1] * (arm.ndim - batch), *rows.shape)
+    axis = -core - 1
+    chosen: Array = xp.take_along_axis(rows, arm.reshape(*arm.shape, *[1] * (core + 1)), axis)
+    return chosen.squeeze(axis)
 
 
 def pick(values: Array, arm: Ints) -> Array:
     """The chosen arm's value: (..., K) and arm (...,) -> (...,)."""
-    if values.shape[:-1] == arm.shape == (1,):
-        return values[0][arm]
-    if values.ndim == 1 and arm.ndim == 0:  # of all trials
-        return values[arm]
-    xp = values.__array_namespace__()
-    if values.ndim == 2 and values.shape[:1] == arm.shape:
-        return values[xp.arange(values.shape[0]), arm]
-    chosen: Array = xp.take_along_axis(values, arm[..., None], -1)[..., 0]
-    return chosen
+    return take(values, arm, 0)
 
 
 def stretch(x: Array, like: Array) -> Array:

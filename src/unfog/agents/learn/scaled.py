@@ -150,7 +150,7 @@ class Scaled(Grows, Learner):
         noise = _noise(state, best)
         xp, theta = noise.__array_namespace__(), state.beliefs
         core = 1 if isinstance(theta, Gaussian) else 2
-        mean, root = _pick(theta.mean, best, core), _pick(theta.root, best, core + 1)
+        mean, root = take(theta.mean, best, core), take(theta.root, best, core + 1)
         spread = xp.sqrt(noise)
         return type(theta)(mean, root * spread.reshape(*spread.shape, *[1] * (root.ndim - spread.ndim)))
 
@@ -211,11 +211,3 @@ def _mixed(state: State) -> Belief:
 def _wide(values: Array, core: int) -> Array:
     """A number for every scale, (..., scales), to go with so many axes of the core."""
     return values.reshape(*values.shape, *[1] * core)
-
-
-def _pick(values: Array, scale: Any, core: int) -> Array:
-    """Those of one scale: (..., scales, *core) -> (..., *core), for so many axes of the core."""
-    batch, shape = values.shape[: values.ndim - core], values.shape[values.ndim - core :]
-    if batch[:-1] == scale.shape == (1,):  # one trial
-        return values[0][scale]
-    return take(values.reshape(*batch, -1), scale).reshape(*scale.shape, *shape)
