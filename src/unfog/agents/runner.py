@@ -43,7 +43,7 @@ import numpy as np
 from unfog.agents import predict
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
-from unfog.agents.base import Chain, Parameters, Privilege, State
+from unfog.agents.base import Chain, Chooser, Parameters, Privilege, State
 from unfog.agents.grow import grown
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Offer, Several
 from unfog.channel.knowledge import Knowledge
@@ -159,19 +159,17 @@ class Runner:
         true probabilities, whatever the number of draws. They have a stream of their own in the decision of
         each `number`.
         """
-        chooser, view = self.agent.chooser, considered.view
-        if chooser.propensity == "exact":
-            arm, shares = chooser.choose_with_probabilities(view, normals, normals[None])
-            return int(arm[0]), shares[0]
-        others = propensity_normals(self.seed, number, PROPENSITY_DRAWS - 1, normals.shape)
-        arm = chooser.choose(view, normals)
-        shares = chooser.probabilities(view, np.concat([normals[None], others]))
+        chooser, draws = self.agent.chooser, normals[None]
+        if others := propensity_draws(chooser) - 1:
+            draws = np.concat([draws, propensity_normals(self.seed, number, others, normals.shape)])
+        arm, shares = chooser.choose_with_probabilities(considered.view, normals, draws)
         return int(arm[0]), shares[0]
 
     def probabilities(self, unit: str, offer: Offer, features: FeatureMap, number: int) -> Array:
         """With which probability each arm would be chosen, (K,); nothing is drawn or learnt by it."""
-        shape = 1, self.agent.chooser.normals(self.known)
-        normals = propensity_normals(self.seed, number, PROPENSITY_DRAWS, shape)
+        chooser = self.agent.chooser
+        shape = 1, chooser.normals(self.known)
+        normals = propensity_normals(self.seed, number, propensity_draws(chooser), shape)
         return rounds.probabilities(self.agent, self.setup, self.memory(unit), features, offer, normals)[0]
 
     def observe(self, unit: str, denoised: "Denoised | Considered") -> None:
@@ -274,6 +272,11 @@ class Runner:
     def _know(self, known: Knowledge) -> None:
         self.known = self.steps.known = known
         self.normals.width = self.agent.chooser.normals(known)
+
+
+def propensity_draws(chooser: Chooser) -> int:
+    """How many draws of an arm its probability is told by: one where it is known exactly."""
+    return 1 if chooser.propensity == "exact" else PROPENSITY_DRAWS
 
 
 def propensity_normals(seed: int, number: int, draws: int, shape: tuple[int, ...]) -> Array:

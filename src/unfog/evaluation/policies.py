@@ -24,7 +24,7 @@ from unfog.agents.agent import Agent, refuse_misfit
 from unfog.agents.catalogue import EVERY, Catalogue, named, row_of, without_channel
 from unfog.agents.choose.greedy import best
 from unfog.agents.round import Considered, Offer
-from unfog.agents.runner import PROPENSITY_DRAWS, Runner
+from unfog.agents.runner import Runner, propensity_draws
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.evaluation.beliefs import believed, mean_reading
@@ -85,15 +85,16 @@ class LogRunner:
 
     def probabilities(self, considered: Considered) -> Array:
         """With which probability it would take each arm, (K,)."""
-        chooser = self._given.agent.chooser
-        draws = 1 if chooser.propensity == "exact" else PROPENSITY_DRAWS
-        return chooser.probabilities(considered.view, self._runner.normals.next(draws).swapaxes(0, 1))[0]
+        return self._given.agent.chooser.probabilities(considered.view, self._draws())[0]
 
     def choose(self, considered: Considered) -> int:
         """The arm that it would take."""
-        chooser = self._given.agent.chooser
-        draws = 1 if chooser.propensity == "exact" else PROPENSITY_DRAWS
-        return int(chooser.choose(considered.view, self._runner.normals.next(draws)[:, 0])[0])
+        return int(self._given.agent.chooser.choose(considered.view, self._draws()[0])[0])
+
+    def _draws(self) -> Array:
+        """The normals of a decision, (n, 1, w): as many for its arm as for its probabilities."""
+        number = propensity_draws(self._given.agent.chooser)
+        return self._runner.normals.next(number).swapaxes(0, 1)
 
     def learn(self, considered: Considered, number: int) -> None:
         """What a round says: its reading, its reward, its true context as far as that is known."""

@@ -31,7 +31,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.agent import Agent, refuse_misfit
 from unfog.agents.catalogue import EVERY, Catalogue, named, unknown_channel, without_channel
-from unfog.agents.runner import PROPENSITY_DRAWS
+from unfog.agents.runner import propensity_draws
 from unfog.channel import channel as channels
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
@@ -394,8 +394,8 @@ def bytes_needed(agent: Agent, known: Knowledge) -> int:
     """Bytes, about; the arrays of priors are only asked for their shapes."""
     m, d = known.prior_mean.shape[-1], known.context_mean.shape[-1]
     theta = WHOLE * m * m if agent.learner.dense else COPIES * known.prior_cov.size
-    draws = 1 if agent.chooser.propensity == "exact" else PROPENSITY_DRAWS
-    return NUMBER * (theta + COPIES * d * d + DRAWN * draws * agent.chooser.normals(known))
+    draws = propensity_draws(agent.chooser) * agent.chooser.normals(known)
+    return NUMBER * (theta + COPIES * d * d + DRAWN * draws)
 
 
 def refuse_large(field: str, agent: Agent, known: Knowledge) -> None:

@@ -158,9 +158,9 @@ def blocks_from_moments(mean: Array, covs: Array) -> Blocks:
     return Blocks(_cut(mean, covs), xp.linalg.cholesky(covs))
 
 
-def belief_from_moments(mean: Array, cov: Array, *, in_blocks: bool) -> Belief:
-    """The belief with this mean and covariance, which is that of the whole vector or of its blocks."""
-    return blocks_from_moments(mean, cov) if in_blocks else from_moments(mean, cov)
+def belief_from_moments(mean: Array, cov: Array) -> Belief:
+    """The belief with this mean (..., m) and covariance (..., m, m), or those of blocks (..., B, k, k)."""
+    return blocks_from_moments(mean, cov) if cov.ndim - mean.ndim == 2 else from_moments(mean, cov)
 
 
 def certain(mean: Array) -> Gaussian:

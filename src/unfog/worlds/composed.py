@@ -279,7 +279,7 @@ class Composed(ToldFields, ChannelFields, ABC):
     @cached_property
     def _prior(self) -> Belief:
         mean, cov = self._parts.known.prior_mean, self._parts.known.prior_cov
-        return gaussian.belief_from_moments(mean, cov, in_blocks=cov.ndim == 3)
+        return gaussian.belief_from_moments(mean, cov)
 
     def knowledge(self) -> Knowledge:
         """What agents are told."""

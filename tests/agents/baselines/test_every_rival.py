@@ -54,7 +54,6 @@ def test_a_row_says_all_there_is_to_say(name: str) -> None:
     assert all([agent.summary, agent.reference, rival.told, rival.sees])
     assert rival.regret in LOSSES
     assert rival.sure in ("high", "medium", "low")
-    assert rival.privileged == bool(agent.can.see_bias or agent.sees_context)
     assert not agent.summary.endswith(".")
 
 

@@ -162,7 +162,7 @@ def test_features_of_arms_own() -> None:
 
 
 def test_it_sees_true_contexts_and_bad_settings_are_refused() -> None:
-    assert all(RIVALS[name].privileged for name in NAMES)
+    assert all(RIVALS[name].agent.sees_context for name in NAMES)
     assert not Identity().sees_context
     for settings in ({"radius": -1.0}, {"alpha": -0.1}):
         with pytest.raises(InputError, match=next(iter(settings))):

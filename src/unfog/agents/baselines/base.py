@@ -28,17 +28,12 @@ class Rival(NamedTuple):
 
     agent: Agent
     told: str  # what it must be told, in words
-    sees: str  # of contexts, in words
-    regret: str  # the loss of theory/regret.py that its paper bounds
+    sees: str = "noisy contexts, taken for true ones"  # of contexts, in words
+    regret: str = "regret_true_context"  # the loss of theory/regret.py that its paper bounds
     home: str = ""  # the experiment of the catalog with its paper's own problem; empty where it has none
     tuned: str = ""  # the setting that says how much it explores; empty where it has none
     grid: tuple[float, ...] = ()  # of that setting, to choose from on other seeds: as many values for all
     sure: str = "high"  # how sure we are of its formulas and constants: high, medium or low
-
-    @property
-    def privileged(self) -> bool:
-        """Whether it is told or shown more than our default: the bias, or true contexts."""
-        return self.agent.can.see_bias is not None or self.agent.sees_context
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,11 +102,8 @@ class Ridge(EitherKind):
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """Before the first reward: V = l I; in blocks where the prior has blocks."""
-        in_blocks = known.prior_cov.ndim == 3
         eye = np.broadcast_to(np.eye(known.prior_cov.shape[-1]), known.prior_cov.shape)
-        ball = gaussian.belief_from_moments(
-            np.zeros(known.prior_mean.shape), eye / self.ridge, in_blocks=in_blocks
-        )
+        ball = gaussian.belief_from_moments(np.zeros(known.prior_mean.shape), eye / self.ridge)
         return State(ball, np.zeros(()), np.zeros(()))
 
     def width(self, parameters: Sizes, state: State) -> Array:

@@ -276,9 +276,9 @@ KIRSCHNER_KRAUSE = [
     _rival(
         _agent("kk-exact", Identity(), "UCB that takes what it sees for the context", hidden=False),
         told="sigma",
-        sees="noisy contexts, taken for true ones",
+        regret="regret_true_context",
         grid=SEEN,
-    )._replace(regret="regret_true_context"),
+    ),
     _rival(
         _agent("kk-learnt", Exact(), "kk-hidden that learns the channel instead of being told its bias"),
         told="the laws of contexts and channel, sigma",

@@ -164,7 +164,6 @@ def _row(name: str, chooser: Chooser, summary: str) -> Rival:
         Agent(name, *parts, binary=binary, summary=summary, reference=PAPER),
         told="how far a noisy context may be from the true one; the noise of rewards, how long theta is",
         sees="noisy contexts, and true ones after the rewards",
-        regret="regret_true_context",
         tuned="alpha",
         grid=(0.01, 0.03, 0.1, 0.3, 0.6, 1.0),
         sure="medium",

@@ -55,8 +55,6 @@ LINUCB = [
             reference=LINUCB_PAPER,
         ),
         told="nothing",
-        sees="noisy contexts, taken for true ones",
-        regret="regret_true_context",
         tuned="alpha",
         grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0),
     )
@@ -113,8 +111,6 @@ OFUL = [
             reference=OFUL_PAPER,
         ),
         told="how noisy rewards are, how long theta is",
-        sees="noisy contexts, taken for true ones",
-        regret="regret_true_context",
         tuned="alpha",
         grid=(0.03, 0.06, 0.125, 0.25, 0.5, 1.0),
     )
@@ -236,8 +232,6 @@ LINREL = [
             reference=LINREL_PAPER,
         ),
         told="the horizon",
-        sees="noisy contexts, taken for true ones",
-        regret="regret_true_context",
         tuned="scale",
         grid=(0.03, 0.06, 0.125, 0.25, 0.5, 1.0),
     )
@@ -332,9 +326,8 @@ class StagedRidge(EitherKind):
 
     def start(self, known: Knowledge, rounds: int | None) -> Staged:
         """Before the first reward: A_s = I; in blocks where the prior has blocks."""
-        in_blocks = known.prior_cov.ndim == 3
         eye = np.broadcast_to(np.eye(known.prior_cov.shape[-1]), known.prior_cov.shape)
-        one = gaussian.belief_from_moments(np.zeros(known.prior_mean.shape), eye, in_blocks=in_blocks)
+        one = gaussian.belief_from_moments(np.zeros(known.prior_mean.shape), eye)
         number = stages(self.horizon)
         return Staged(one, type(one)(*(np.broadcast_to(x, (number, *x.shape)) for x in one)))
 
@@ -461,8 +454,6 @@ SUPLINUCB = [
             reference=SUPLINUCB_PAPER,
         ),
         told="the horizon",
-        sees="noisy contexts, taken for true ones",
-        regret="regret_true_context",
         tuned="scale",
         grid=(0.01, 0.03, 0.1, 0.25, 0.5, 1.0),
     )

@@ -78,12 +78,11 @@ class Sequential(EitherKind):
 
     def start(self, known: Knowledge, rounds: int | None) -> Belief:
         """The prior; of its precision the diagonal alone, unless told."""
-        in_blocks = known.prior_cov.ndim == 3
         cov = known.prior_cov
         if not self.full:
             xp = cov.__array_namespace__()
             cov = diagonal_matrix(1 / xp.linalg.diagonal(xp.linalg.inv(cov)))
-        return gaussian.belief_from_moments(known.prior_mean, cov, in_blocks=in_blocks)
+        return gaussian.belief_from_moments(known.prior_mean, cov)
 
     def belief(self, parameters: Array, state: Belief) -> Belief:
         """N(w, alpha^2 Q^-1)."""
@@ -144,8 +143,6 @@ LAPLACE_TS = [
             reference=LAPLACE_TS_PAPER,
         ),
         told="the prior of theta; the variance of rewards, where they are Gaussian",
-        sees="noisy contexts, taken for true ones",
-        regret="regret_true_context",
         tuned="alpha",
         grid=(0.03, 0.06, 0.12, 0.25, 0.5, 1.0),
     )
@@ -167,7 +164,5 @@ PGTS = [
             reference=PGTS_PAPER,
         ),
         told="the prior of theta",
-        sees="noisy contexts, taken for true ones",
-        regret="regret_true_context",
     )
 ]

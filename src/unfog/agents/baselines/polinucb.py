@@ -79,7 +79,7 @@ class Regressed(Denoiser, Bounds):
         validation.count("powers", self.powers, 1, MOST_POWERS)
         validation.positive("ridge", self.ridge)
         validation.not_negative("constant", self.constant)
-        check_chance("delta", self.delta)
+        validation.share("delta", self.delta)
 
     @property
     def sees_context(self) -> bool:
@@ -149,12 +149,6 @@ class Regressed(Denoiser, Bounds):
         return found
 
 
-def check_chance(field: str, value: object) -> None:
-    """A probability of being wrong."""
-    if not 0 < validation.positive(field, value) < 1:
-        raise InputError(field, value, "a probability, more than 0 and less than 1")
-
-
 class Counted(NamedTuple):
     """An ellipsoid without its width, or one for each arm."""
 
@@ -202,7 +196,7 @@ class Served(Ridge):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        check_chance("delta", self.delta)
+        validation.share("delta", self.delta)
 
     def setup(self, known: Knowledge) -> Sizes:
         """R; S and d_u, those of one arm where the prior has blocks."""

@@ -363,7 +363,6 @@ SAMPLINUCB = [
         ),
         told="the noise of rewards, how long theta is, and how long samples of profiles are at most",
         sees="noisy contexts, taken for samples of one that is constant",
-        regret="regret_true_context",
         home="rival-samplinucb",
         tuned="alpha",
         grid=(0.01, 0.03, 0.1, 0.3, 0.6, 1.0),

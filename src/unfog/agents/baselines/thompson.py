@@ -46,8 +46,6 @@ RUSSO_VAN_ROY = [
             reference=RUSSO_VAN_ROY_PAPER,
         ),
         told="the prior of theta, how noisy rewards are",
-        sees="noisy contexts, taken for true ones",
-        regret="regret_true_context",
     )
 ]
 
@@ -106,8 +104,6 @@ AGRAWAL_GOYAL = [
             reference=AGRAWAL_GOYAL_PAPER,
         ),
         told="how noisy rewards are",
-        sees="noisy contexts, taken for true ones",
-        regret="regret_true_context",
         tuned="scale",
         grid=(0.01, 0.03, 0.06, 0.125, 0.25, 1.0),
     )

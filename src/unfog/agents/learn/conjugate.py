@@ -42,8 +42,7 @@ class Conjugate(Grows, Learner):
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior."""
-        in_blocks = known.prior_cov.ndim == 3
-        return gaussian.belief_from_moments(known.prior_mean, known.prior_cov, in_blocks=in_blocks)
+        return gaussian.belief_from_moments(known.prior_mean, known.prior_cov)
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """With the prior of what is new."""

@@ -111,8 +111,7 @@ class Coupled(Grows, FromNoisy):
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior: theta does not hang on the bias."""
-        in_blocks = known.prior_cov.ndim == 3
-        prior = gaussian.belief_from_moments(known.prior_mean, known.prior_cov, in_blocks=in_blocks)
+        prior = gaussian.belief_from_moments(known.prior_mean, known.prior_cov)
         xp, d = prior.root.__array_namespace__(), known.context_mean.shape[-1]
         mean = xp.concat([prior.mean[None], xp.zeros((d, *prior.mean.shape), dtype=prior.root.dtype)])
         nothing = xp.zeros((d, d), dtype=prior.root.dtype)

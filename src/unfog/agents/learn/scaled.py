@@ -97,9 +97,8 @@ class Scaled(Grows, Learner):
         if not 1 < validation.positive("ratio", self.ratio) <= MOST_RATIO:
             raise InputError("ratio", self.ratio, f"a number greater than 1 and at most {MOST_RATIO:g}")
         validation.positive("trust", self.trust)
-        for field, value in (("doubt", self.doubt), ("larger", self.larger)):
-            if not 0 < validation.positive(field, value) < 1:
-                raise InputError(field, value, "a number between 0 and 1")
+        validation.share("doubt", self.doubt)
+        validation.share("larger", self.larger)
         validation.flag("mixed", self.mixed)
 
     @property
@@ -119,13 +118,10 @@ class Scaled(Grows, Learner):
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior at every scale."""
         xp, told = known.prior_cov.__array_namespace__(), reward_variance(known)
-        in_blocks = known.prior_cov.ndim == 3
         sizes = xp.asarray([self.ratio ** (2 * (i - self.scales // 2)) for i in range(self.scales)])
         sizes = sizes.astype(known.prior_cov.dtype)
         covs = sizes.reshape(-1, *[1] * known.prior_cov.ndim) * known.prior_cov / told
-        beliefs = gaussian.belief_from_moments(
-            xp.stack([known.prior_mean] * self.scales), covs, in_blocks=in_blocks
-        )
+        beliefs = gaussian.belief_from_moments(xp.stack([known.prior_mean] * self.scales), covs)
         shape = xp.ones_like(told) * (self.trust / 2)
         weights = xp.asarray(self._weights(), dtype=known.prior_cov.dtype)
         return State(beliefs, shape, shape * told + xp.zeros_like(weights), weights)
