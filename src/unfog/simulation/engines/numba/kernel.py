@@ -517,52 +517,26 @@ def _regret(w: Desk, dim: int, arms: int, across: int, world: World, i: int, t: 
 
 
 @inlined
-def _round(
-    w: Desk, learner: int, chooser: int, dim: int, long: int, arms: int, across: int, scales: int,
-    columns: int, wide: int, rules: Rules, world: World, believed: Believed, trace: Trace, i: int, t: int,
-    time: int, shape: float,
-) -> None:  # fmt: skip
-    """One round of one trial: choose, pay, learn. Theta ~ N(centre, factor root root')."""
-    _look(w, dim, believed, i, t)
-    scale, factor = 0, 1.0
+def _believe(
+    w: Desk, learner: int, dim: int, long: int, scales: int, wide: int, shape: float
+) -> tuple[Array, float, float, int]:  # fmt: skip
+    """Root and factor of theta ~ N(centre, factor root root'); the noise of rewards; the best scale."""
     if learner == MIXED:
-        noise, root = mix_scales(w, dim, long, scales, wide, shape), w.mixed
-    else:
-        scale = largest(w.weights, w.lanes, scales)
-        noise, root = w.rates[scale] / shape, w.root[scale]
-        for k in range(long):
-            w.centre[k] = w.mean[scale, k]
-    if learner == SCALED:
-        factor = noise
-    best, hidden = -1, 0.0
-    if chooser == THOMPSON:
-        arm = drawn_arm(w, dim, long, arms, across, scale, factor)
-    else:
-        arm, best, hidden = raised_arm(
-            w, learner, dim, arms, across, columns, wide, rules, root, factor, noise, time
-        )  # fmt: skip
-    take_arm(w, dim, across, arm)
-    paid = world.noise[i, t] + world.counts[i, t] * _true_score(w, dim, world.context, i, t)
-    trace.arm[i, t], trace.paid[i, t] = arm, paid
-    if rules.shown:
-        hidden = 0.0
-        _show(w, dim, believed.shown, i, t)
-    elif arm != best and (learner > CONJUGATE or rules.limit < inf):
-        hidden = hidden_variance(w, dim, wide, root, factor)
-    _row(w, dim)
-    if rules.limit < inf:
-        spread = reward_noise(learner, rules.told, noise, hidden)
-        paid = within_reach(w, dim, long, wide, root, factor, spread, paid, rules.limit)
-    learn_reward(w, learner, dim, long, scales, rules.told, shape, hidden, paid)
-    trace.regret[i, t] = _regret(w, dim, arms, across, world, i, t, arm)
+        noise = mix_scales(w, dim, long, scales, wide, shape)
+        return w.mixed, 1.0, noise, 0
+    scale = largest(w.weights, w.lanes, scales)
+    noise = w.rates[scale] / shape
+    for k in range(long):
+        w.centre[k] = w.mean[scale, k]
+    return w.root[scale], noise if learner == SCALED else 1.0, noise, scale
 
 
 @lru_cache
 def program(sizes: Plan) -> Callable[..., None]:
     """The program for these sizes: so many rounds of every trial, of which the first has this number.
 
-    The state is moved on in place. Sizes are handed on one by one: single numbers are constants to the
-    compiler, a tuple of them is not.
+    The state is moved on in place. Sizes are unpacked: single numbers are constants to the compiler, a tuple
+    of them is not.
     """
     learner, chooser, dim, long, arms, across, scales, columns, wide = sizes
 
@@ -574,10 +548,29 @@ def program(sizes: Plan) -> Callable[..., None]:
             _sit_down(w, dim, long, arms, across, scales, world, state, i)
             shape = state.shape[i]
             for t in range(rounds):
-                _round(
-                    w, learner, chooser, dim, long, arms, across, scales, columns, wide, rules, world,
-                    believed, trace, i, t, first + t, shape,
-                )  # fmt: skip
+                _look(w, dim, believed, i, t)
+                root, factor, noise, scale = _believe(w, learner, dim, long, scales, wide, shape)
+                best, hidden = -1, 0.0
+                if chooser == THOMPSON:
+                    arm = drawn_arm(w, dim, long, arms, across, scale, factor)
+                else:
+                    arm, best, hidden = raised_arm(
+                        w, learner, dim, arms, across, columns, wide, rules, root, factor, noise, first + t
+                    )  # fmt: skip
+                take_arm(w, dim, across, arm)
+                paid = world.noise[i, t] + world.counts[i, t] * _true_score(w, dim, world.context, i, t)
+                trace.arm[i, t], trace.paid[i, t] = arm, paid
+                if rules.shown:
+                    hidden = 0.0
+                    _show(w, dim, believed.shown, i, t)
+                elif arm != best and (learner > CONJUGATE or rules.limit < inf):
+                    hidden = hidden_variance(w, dim, wide, root, factor)
+                _row(w, dim)
+                if rules.limit < inf:
+                    spread = reward_noise(learner, rules.told, noise, hidden)
+                    paid = within_reach(w, dim, long, wide, root, factor, spread, paid, rules.limit)
+                learn_reward(w, learner, dim, long, scales, rules.told, shape, hidden, paid)
+                trace.regret[i, t] = _regret(w, dim, arms, across, world, i, t, arm)
                 shape += 0.5
             state.shape[i] = shape
             _stand_up(w, dim, long, scales, state, i)
