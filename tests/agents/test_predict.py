@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.agents.world import foretold
 from tests.problems import random_problem
 from unfog.agents import predict
 from unfog.agents import round as rounds
@@ -107,7 +108,7 @@ def test_no_reward_is_foretold_where_the_learner_says_no_noise() -> None:
 def test_readings_are_foretold_with_all_that_is_known_of_the_bias() -> None:
     """By `late`, which is shown no true context here, as by the exact denoiser that never is."""
     agents = AGENTS["late"], AGENTS["unfog"]
-    found = [predict.reading(agent, *played(agent, random_problem(6), PAID)) for agent in agents]
+    found = [foretold(agent, *played(agent, random_problem(6), PAID)) for agent in agents]
     (mean, variance), (other_mean, other_variance) = (law for law in found if law is not None)
     np.testing.assert_allclose(mean, other_mean)
     np.testing.assert_allclose(variance[0], other_variance)
@@ -123,7 +124,7 @@ def test_readings_of_a_unit_are_foretold_by_its_own_bias() -> None:
     means = []
     for unit in (0, 1):
         decision = rounds.decide(agent, setup, memory, features, Offer(far, unit=np.array([unit])), normals)
-        law = predict.reading(agent, setup, memory, decision)
+        law = foretold(agent, setup, memory, decision)
         assert law is not None
         means.append(law[0][0] - known.context_mean)
     assert np.abs(means[0]).max() == 0
@@ -131,4 +132,4 @@ def test_readings_of_a_unit_are_foretold_by_its_own_bias() -> None:
 
 
 def test_nothing_is_foretold_of_readings_by_who_expects_none() -> None:
-    assert predict.reading(AGENTS["naive"], *played(AGENTS["naive"], random_problem(6), [])) is None
+    assert foretold(AGENTS["naive"], *played(AGENTS["naive"], random_problem(6), [])) is None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.problems import random_problem
+from unfog.agents import predict
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.base import Privilege
@@ -81,6 +82,12 @@ def play(agent: Agent, truth: Truth, played: list[Round]) -> tuple[list[Decision
         decisions.append(decision)
         memories.append(memory)
     return decisions, memories
+
+
+def foretold(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Array, Array] | None:
+    """What it expected of the reading of a decision, with the memory as it was before that."""
+    channel = rounds.state_of(memory.denoiser, decision.unit, decision.noisy)
+    return predict.foreseen(agent, setup.denoiser, channel)
 
 
 def belief(agent: Agent, memory: Memory) -> Gaussian:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.agents.world import foretold
 from tests.live.watched import rounds
 from tests.problems import spd
-from unfog.agents import predict
 from unfog.agents.catalogue import AGENTS
 from unfog.channel import innovations
 from unfog.channel.innovations import ALARM, CAP, LIMIT, SCALES, Innovations
@@ -125,7 +125,7 @@ def share(agent: str, told: Numbers, actual: Numbers, worlds: int, number: int, 
     problem = unfog.GaussianProblem(actions=4, noise_cov=told, actual_noise_cov=actual, **fields)  # type: ignore[arg-type]
     found, row = innovations.none_yet(problem.dim, (worlds,)), AGENTS[agent]
     for now in rounds(problem, row, number, worlds, 3):
-        law = predict.reading(row, now.setup, now.before, now.decision)
+        law = foretold(row, now.setup, now.before, now.decision)
         assert law is not None
         found = innovations.after(found, now.noisy, *law)
     return float((found.alarmed > 0).mean())

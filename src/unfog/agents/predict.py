@@ -11,7 +11,6 @@ the probability of 1 is the mean of its sigmoid, by Gauss and Hermite's rule.
 
 import numpy as np
 
-from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.base import Parameters, State
 from unfog.agents.round import Decision, Memory, Setup
@@ -30,19 +29,11 @@ def _rule() -> tuple[Array, Array]:
 POINTS, WEIGHTS = _rule()
 
 
-def reading(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Array, Array] | None:
-    """Mean and variance of each coordinate of the reading on which a decision was made: (..., d) each.
-
-    With the memory as it was at that decision, before `observe`. None of those that expect nothing.
-    """
-    channel = rounds.state_of(memory.denoiser, decision.unit, decision.noisy)
-    if agent.can.use_time is not None and decision.moment is not None:
-        channel = agent.can.use_time.before(setup.denoiser, channel, decision.moment)
-    return foreseen(agent, setup.denoiser, channel)
-
-
 def foreseen(agent: Agent, parameters: Parameters, channel: State) -> tuple[Array, Array] | None:
-    """Likewise, of the reading that comes next, by the channel's state at its time."""
+    """Mean and variance of each coordinate of the reading that comes next: (..., d) each.
+
+    With the channel's state at its time. None of agents that expect nothing.
+    """
     if agent.can.foresee is not None:
         return agent.can.foresee.foreseen(parameters, channel)
     return None if agent.can.expect is None else agent.can.expect.expected(parameters, channel)

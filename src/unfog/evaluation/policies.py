@@ -260,9 +260,9 @@ def _refuse_table(field: str, table: Array) -> None:
         raise InputError(f"{field}, row {row + 1}", shown, "probabilities from 0 to 1 that sum to 1")
 
 
-def log_agent(name: str, scene: Scene, field: str = "policies") -> LogAgent:
+def log_agent(name: str, scene: Scene) -> LogAgent:
     """The agent of this name, if it can learn here."""
-    log, kind = scene.log, _kind(scene.log.reward)
+    log, kind, field = scene.log, _kind(scene.log.reward), "policies"
     (agent,) = named([name], field, Catalogue(kind))
     if agent.can.see_bias is not None:
         raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")

@@ -232,14 +232,14 @@ def jackknife(scores: Array) -> Jackknifed:
 def ladder(scene: Scene) -> list[Rung]:
     """Values of the policies that read noisy contexts, denoised ones and, where it is known, the truth."""
     n = scene.log.rounds
+    denoised = scored(scene, liked(scene.across.asked(scene.seen), scene.log))
     found = [
         Rung("naive", jackknife(scored(scene, liked(noisy_model(scene), scene.log))), n),
-        Rung("denoised", jackknife(scored(scene, liked(scene.across.asked(scene.seen), scene.log))), n),
+        Rung("denoised", jackknife(denoised), n),
     ]
     known = np.flatnonzero(scene.log.known())
     if len(known) >= LEAST and scene.log.true is not None and scene.channel is not None:
-        there = scored(scene, liked(scene.across.asked(scene.seen), scene.log))[known]
-        found.append(Rung(THERE, jackknife(there), len(known)))
+        found.append(Rung(THERE, jackknife(denoised[known]), len(known)))
         nothing = np.zeros((1, *scene.channel.noise_cov.shape))
         inside = scene.units(scene.channel).inside(np.nan_to_num(scene.log.true))
         truth = Believed(inside, np.zeros(n, np.intp), nothing)

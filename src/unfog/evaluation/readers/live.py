@@ -242,16 +242,16 @@ def _log(fold: Fold, arms: Sequence[str] | None, source: str) -> Log:
     listed = list(fold.active) if arms is None else list(arms)
     drawn = Column("arm", np.array([row.arm for row in kept], object), where)
     arm, order = table.arm_numbers(drawn, listed)
-    true = _numbers([row.true for row in kept], fold.coordinates)
+    true = matrix([row.true for row in kept], fold.coordinates)
     unit, units = _units(kept)
     log = Log(
         fold.coordinates,
         order,
-        _numbers([row.context for row in kept], fold.coordinates),
+        matrix([row.context for row in kept], fold.coordinates),
         arm,
         np.array([row.reward for row in kept], dtype=float),
         np.array([row.probability for row in kept], dtype=float),
-        _laws(kept, order, where),
+        laws([row.law for row in kept], order, where),
         None if np.isnan(true).all() else true,
         np.array([row.time for row in kept], dtype=float),
         unit,
@@ -287,13 +287,14 @@ def _kept(fold: Fold) -> tuple[list[Row], tuple[str, ...]]:
     return rows, tuple(notes)
 
 
-def _laws(kept: Sequence[Row], arms: Sequence[str], where: Where) -> Array | None:
-    if any(row.law is None for row in kept):
+def laws(told: Sequence[Mapping[str, float] | None], arms: Sequence[str], where: Where) -> Array | None:
+    """The probabilities of all arms, (n, K); None where those of a round are not known."""
+    if None in told:
         return None
     place = {name: i for i, name in enumerate(arms)}
-    found = np.zeros((len(kept), len(arms)))
-    for i, row in enumerate(kept):
-        for name, chance in (row.law or {}).items():
+    found = np.zeros((len(told), len(arms)))
+    for i, law in enumerate(told):
+        for name, chance in (law or {}).items():
             if name not in place:
                 raise InputError(
                     where.of(i), f"{name!r} might be chosen", f"arms in the list: {', '.join(arms)}"
@@ -310,7 +311,8 @@ def _offered(kept: Sequence[Row], arms: Sequence[str]) -> Bools | None:
     return None if found.all() else found
 
 
-def _numbers(told: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
+def matrix(told: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
+    """Numbers by name as rows, (n, d): not a number where one is missing."""
     return np.array([[one.get(name, np.nan) for name in names] for one in told])
 
 

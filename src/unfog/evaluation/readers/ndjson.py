@@ -267,8 +267,7 @@ def _contexts(found: Sequence[Event], coordinates: Sequence[str] | None) -> tupl
         whole, called = [by_name[name] for name in coordinates], {by_name[name]: name for name in coordinates}
     if not whole:
         raise InputError("c", "no numbers", "a context with numbers outside _multi")
-    noisy = np.array([[one.context.get(name, np.nan) for name in whole] for one in found])
-    return noisy, tuple(called[name] for name in whole)
+    return live.matrix([one.context for one in found], whole), tuple(called[name] for name in whole)
 
 
 def _log(
@@ -290,22 +289,13 @@ def _log(
         arm,
         np.array([one.reward for one in found]),
         np.array([one.probability for one in found]),
-        _laws(found, order) if probability is None else even(probability, len(found), len(order)),
+        live.laws([one.law for one in found], order, where)
+        if probability is None
+        else even(probability, len(found), len(order)),
         time=None if np.isnan(time).all() else time,
         offered=_offered(found, order),
     )
     return logs.check_log(log, where, CALLED)
-
-
-def _laws(found: Sequence[Event], arms: Sequence[str]) -> Array | None:
-    if any(one.law is None for one in found):
-        return None
-    place = {name: i for i, name in enumerate(arms)}
-    every = np.zeros((len(found), len(arms)))
-    for i, one in enumerate(found):
-        for arm, chance in (one.law or {}).items():
-            every[i, place[arm]] = chance
-    return every
 
 
 def _offered(found: Sequence[Event], arms: Sequence[str]) -> Bools | None:
