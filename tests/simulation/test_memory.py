@@ -108,11 +108,10 @@ def estimated(work: Any) -> memory.Memory:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_engines_say_the_sum_of_their_terms(name: str) -> None:
+def test_more_trials_take_more_memory(name: str) -> None:
     job = plan([unfog.GaussianProblem()], ["alg1"], rounds=10, trials=10, seed=0).jobs[0]
-    found = engine(name)
-    assert found.bytes(job, 10) == engines.peak(found.terms(job), 10)
-    assert found.bytes(job, 2000) > found.bytes(job, 10)
+    terms = engine(name).terms(job)
+    assert engines.peak(terms, 2000) > engines.peak(terms, 10)
 
 
 WORLDS: dict[str, Any] = {"empirical": {"told_contexts": 50}, "mixture": {"told_noisy": 200}}

@@ -105,7 +105,7 @@ class Engine(Protocol):
     @property
     def label(self) -> str:
         """Its name and, where there is a choice, the device it runs on."""
-        ...
+        return self.name
 
     def refuse(self, job: Job) -> None:
         """Raise InputError for what it cannot do."""
@@ -113,7 +113,7 @@ class Engine(Protocol):
 
     def settle(self, precision: str | None) -> str | None:
         """The precision it computes in, where it is asked for this one or for none."""
-        ...
+        return precision
 
     def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
         """How long it is estimated to take."""
@@ -127,13 +127,9 @@ class Engine(Protocol):
         """Where the memory of one of its processes goes."""
         ...
 
-    def bytes(self, job: Job, trials: int) -> int:
-        """The peak of one process that plays so many trials side by side."""
-        ...
-
     def device(self) -> int | None:
         """Bytes of the device that a batch lies on; None: it is the machine's own memory."""
-        ...
+        return None
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
         """Cumulative losses of these trials."""

@@ -514,7 +514,7 @@ def _fed(job: Job) -> int:
     return rounds * (world + engines.drawn(job) + steps)
 
 
-class Jax:
+class Jax(engines.Engine):
     """The engine. It uses its device whole, and rounds differently for other batch sizes: a job has one."""
 
     name = "jax"
@@ -555,10 +555,6 @@ class Jax:
     def terms(self, job: Job) -> list[Term]:
         """Where its memory goes."""
         return terms(job)
-
-    def bytes(self, job: Job, trials: int) -> int:
-        """What is there at the peak."""
-        return engines.peak(self.terms(job), trials)
 
     def device(self) -> int | None:
         """What all devices have together, where they have memory of their own."""

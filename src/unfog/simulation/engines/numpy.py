@@ -256,20 +256,16 @@ def refuse_float32(job: Job, engine: str) -> None:
         raise InputError("precision", job.precision, f"float64 on the {engine} engine")
 
 
-class Numpy:
+class Numpy(engines.Engine):
     """The engine. Batches of any size, in any number of processes, give the same bits."""
 
-    name = label = "numpy"
+    name = "numpy"
     packages: tuple[str, ...] = ()
     shares_work = True
 
     def refuse(self, job: Job) -> None:
         """Refuse float32: it computes in float64."""
         refuse_float32(job, self.name)
-
-    def settle(self, precision: str | None) -> str | None:
-        """Whatever is asked for: there is one precision."""
-        return precision
 
     def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
         """Processes share the batches."""
@@ -286,14 +282,6 @@ class Numpy:
     def terms(self, job: Job) -> list[Term]:
         """Where its memory goes."""
         return terms(job, BLOCK_ROUNDS)
-
-    def bytes(self, job: Job, trials: int) -> int:
-        """The peak of one process."""
-        return engines.peak(self.terms(job), trials)
-
-    def device(self) -> int | None:
-        """None: it computes in the memory of the machine."""
-        return None
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
         """Cumulative losses of these trials at the rounds of the job's grid."""

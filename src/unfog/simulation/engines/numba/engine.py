@@ -132,20 +132,16 @@ def _merged(parts: list[tuple[list[int], Part]]) -> Part:
     return {name: np.concatenate([part[name] for _, part in parts])[places] for name in parts[0][1]}
 
 
-class Numba:
+class Numba(engines.Engine):
     """The engine."""
 
-    name = label = "numba"
+    name = "numba"
     packages: tuple[str, ...] = ("numba",)
     shares_work = True
 
     def refuse(self, job: Job) -> None:
         """Refuse what the NumPy engine refuses."""
         numpy_engine.refuse_float32(job, self.name)
-
-    def settle(self, precision: str | None) -> str | None:
-        """Whatever is asked for: there is one precision."""
-        return precision
 
     def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
         """Agents with a kernel, and those without; denoisers cost what they do with NumPy."""
@@ -170,14 +166,6 @@ class Numba:
     def terms(self, job: Job) -> list[Term]:
         """The terms of the NumPy engine, and the compiler."""
         return [*numpy_engine.ENGINE.terms(job), Term("the compiler", (), fixed=COMPILER)]
-
-    def bytes(self, job: Job, trials: int) -> int:
-        """The peak of one process."""
-        return engines.peak(self.terms(job), trials)
-
-    def device(self) -> int | None:
-        """None: it computes in the memory of the machine."""
-        return None
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
         """Cumulative losses of these trials at the rounds of the job's grid."""
