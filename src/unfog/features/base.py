@@ -46,6 +46,12 @@ class Context(NamedTuple):
     cov: Array  # (..., d, d), its batch axes may be absent when all trials share it
 
 
+def certain(context: Array) -> Context:
+    """The belief in a known context (..., d)."""
+    xp = context.__array_namespace__()
+    return Context(context, xp.zeros((context.shape[-1],) * 2, dtype=context.dtype))
+
+
 class Design(Protocol):
     """The expected features of all arms in one round.
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.features.base import Context, FeatureMap, Form, linear_form, quadratic_form
+from unfog.features.base import Context, FeatureMap, Form, certain, linear_form, quadratic_form
 from unfog.maths.arrays import Array, Ints, diagonal_matrix, flat, matvec, rowdots, stretch, take
 from unfog.maths.gaussian import Gaussian
 from unfog.validation import InputError, Numbers
@@ -19,8 +19,7 @@ class MatrixDesign(NamedTuple):
 
     def matrix(self, arm: Ints) -> Array:
         """G(arm): (..., m, d)."""
-        chosen = take(flat(self.matrices), arm)
-        return chosen.reshape(*chosen.shape[:-1], *self.matrices.shape[-2:])
+        return take(self.matrices, arm, 2)
 
     def scores(self, theta: Array) -> Array:
         """psi(a)'theta of every arm."""
@@ -96,16 +95,12 @@ class Matrix(NamedTuple):
 
     def at(self, context: Array) -> MatrixDesign:
         """Features of every arm at a known context."""
-        xp = context.__array_namespace__()
-        certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
-        return MatrixDesign(self.matrices, context, certain)
+        return self.design(certain(context))
 
     def lift(self, unbiased: Array, arm: Ints) -> Array:
         """[G v, G with its rows laid end to end]."""
-        xp = unbiased.__array_namespace__()
-        entries = take(flat(self.matrices), arm)
-        matrix = entries.reshape(*entries.shape[:-1], *self.matrices.shape[-2:])
-        row: Array = xp.concat([matvec(matrix, unbiased), entries], axis=-1)
+        xp, matrix = unbiased.__array_namespace__(), take(self.matrices, arm, 2)
+        row: Array = xp.concat([matvec(matrix, unbiased), flat(matrix)], axis=-1)
         return row
 
     def projection(self, shift: Array, cov: Array) -> Array:  # noqa: ARG002
@@ -119,9 +114,7 @@ class Matrix(NamedTuple):
 
     def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:  # noqa: ARG002
         """G'theta."""
-        entries = take(flat(self.matrices), arm)
-        matrix = entries.reshape(*entries.shape[:-1], *self.matrices.shape[-2:])
-        return matvec(matrix.mT, theta)
+        return matvec(take(self.matrices, arm, 2).mT, theta)
 
     def over_rounds(self) -> "Matrix":
         """The same map, ready for a block of rounds."""
@@ -231,9 +224,7 @@ class Product(NamedTuple):
 
     def at(self, context: Array) -> ProductDesign:
         """Features of every arm at a known context."""
-        xp = context.__array_namespace__()
-        certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
-        return ProductDesign(self.actions, context, certain)
+        return self.design(certain(context))
 
     def lift(self, unbiased: Array, arm: Ints) -> Array:
         """[a v, a]."""
@@ -309,8 +300,7 @@ class OwnDesign(NamedTuple):
         blocks = xp.moveaxis(grid, -2, -3)[..., place, place, :, :]
         batch = blocks.shape[:-3]
         shared = [1] * (arm.ndim - len(batch)) if batch else []  # axes of arms that the covariance lacks
-        chosen = take(blocks.reshape(*shared, *batch, self.arms, size * size), arm)
-        return chosen.reshape(*chosen.shape[:-1], size, size)
+        return take(blocks.reshape(*shared, *batch, self.arms, size, size), arm, 2)
 
     def context_variance(self, belief: Gaussian, arm: Ints) -> Array:
         """E[theta'Cov(phi(arm, c))theta]: what not knowing the context adds to a reward's variance."""
@@ -353,9 +343,7 @@ class Own(NamedTuple):
 
     def at(self, context: Array) -> OwnDesign:
         """Features of every arm at a known context."""
-        xp = context.__array_namespace__()
-        dim = context.shape[-1]
-        return OwnDesign(self.arms, context, xp.zeros((dim, dim), dtype=context.dtype))
+        return self.design(certain(context))
 
     def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:  # noqa: ARG002
         """Those of theta, at the place of the arm's context."""

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.features.base import Context, Form, linear_form, quadratic_form, shifted
+from unfog.features.base import Context, Form, certain, linear_form, quadratic_form, shifted
 from unfog.maths.arrays import Array, Ints, flat, matvec, rowdots, take
 from unfog.maths.gaussian import Blocks, Gaussian
 
@@ -126,8 +126,7 @@ class PerArm(NamedTuple):
 
     def at(self, context: Array) -> PerArmDesign:
         """Features of every arm at a known context."""
-        xp = context.__array_namespace__()
-        return self.design(Context(context, xp.zeros((self.dim, self.dim), dtype=context.dtype)))
+        return self.design(certain(context))
 
     def lift(self, unbiased: Array, arm: Ints) -> Array:
         """[v, 1] at the place of the arm."""

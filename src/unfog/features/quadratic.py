@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from unfog.features.base import Context, Form, quadratic_form
+from unfog.features.base import Context, Form, certain, quadratic_form
 from unfog.maths.arrays import Array, Ints, diagonal_matrix, matvec, rowdots, stretch, take
 from unfog.maths.gaussian import Gaussian, square_root
 
@@ -141,9 +141,7 @@ class Quadratic(NamedTuple):
 
     def at(self, context: Array) -> QuadraticDesign:
         """Features of every arm at a known context."""
-        xp = context.__array_namespace__()
-        certain = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
-        return QuadraticDesign(self.table, context, context**2, certain)
+        return QuadraticDesign(self.table, context, context**2, certain(context).cov)
 
     def lift(self, unbiased: Array, arm: Ints) -> Array:
         """[a^2, v^2, v, 1, a v, a]."""
