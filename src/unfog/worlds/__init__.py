@@ -1,4 +1,4 @@
-"""What nature does: the only rooms that hold the truth (theta*, gamma*, c_t)."""
+"""What nature does: only here are the true contexts, the true bias and the true reward coefficients."""
 
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 from unfog.worlds.temporal import TemporalProblem

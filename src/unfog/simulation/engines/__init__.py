@@ -1,4 +1,4 @@
-"""Engines, which play the rounds of a batch; their cost in seconds and memory, by which `auto` chooses one.
+"""Engines, which play the rounds of a batch, and what each costs: `auto` takes the one that ends first.
 
 Each engine is a module of its own, imported when it is asked for. It plays any batch of a job anywhere: which
 batches, and in which process, is an executor's business.
