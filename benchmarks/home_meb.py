@@ -35,9 +35,9 @@ from unfog.agents.catalogue import named
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.maths.random import RoundDraws
+from unfog.maths.statistics import estimate
 from unfog.simulation.job import Nature, truth_draws
 from unfog.simulation.player import offered
-from unfog.theory.regret import estimate
 from unfog.worlds.problem import Problem
 
 SPEC, RESULT = "rival-meb", Path(__file__).parent / "results" / "home-meb.json"

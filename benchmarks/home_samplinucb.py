@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
+from unfog.maths.statistics import estimate
 from unfog.simulation import simulate
-from unfog.theory.regret import estimate
 from unfog.worlds.problem import Problem
 
 SEED = 20_261_116

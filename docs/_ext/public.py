@@ -78,7 +78,7 @@ BESIDE: dict[
     "unfog.theory": {
         "unfog.theory.bounds": None,  # its own list
         "unfog.theory.conditions": ("Case", "Condition", "LinearMap", "linear_case"),
-        "unfog.theory.regret": ("Estimate", "estimate"),
+        "unfog.maths.statistics": ("Estimate", "estimate"),
     },
     "unfog.agents.round": {"unfog.agents.catalogue": ("Catalogue",)},
     "unfog.agents.base": {

@@ -8,9 +8,10 @@ import pytest
 import unfog
 from tests.walks import CHANNEL, COLUMNS, walks, worth_of_truth
 from unfog.evaluation.context import Scene
-from unfog.evaluation.sensor import Jackknifed, Sensor, ladder, sensor
+from unfog.evaluation.sensor import Sensor, ladder, sensor
 from unfog.lab.evaluate import read_log
 from unfog.lab.sensor import curve_of, named
+from unfog.maths.statistics import Estimate
 from unfog.validation import InputError
 
 TOLD: Any = {"columns": COLUMNS, "channel": CHANNEL}
@@ -69,7 +70,7 @@ def test_a_channel_that_is_wrong_is_told() -> None:
 
 @pytest.mark.parametrize(("slope", "curve"), [(1.29, "model"), (1.31, "quadratic"), (0.69, "quadratic")])
 def test_the_curve_of_the_model_is_believed_up_to_three_errors(slope: float, curve: str) -> None:
-    assert curve_of(Sensor("", [], {}, {}, Jackknifed(slope, 0.1))) == curve
+    assert curve_of(Sensor("", [], {}, {}, Estimate(slope, 0.1))) == curve
 
 
 def test_names_of_sensors() -> None:

@@ -5,8 +5,8 @@ import pytest
 
 from tests.problems import spd
 from unfog.maths.arrays import Array
+from unfog.maths.statistics import estimate
 from unfog.simulation import simulate
-from unfog.theory.regret import estimate
 from unfog.worlds.synthetic import GaussianProblem
 
 pytestmark = pytest.mark.slow

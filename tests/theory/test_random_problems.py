@@ -9,11 +9,11 @@ from tests.problems import spd
 from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import Matrix, matrix
 from unfog.maths.arrays import Array
+from unfog.maths.statistics import estimate
 from unfog.simulation import simulate
 from unfog.theory import bounds, information
 from unfog.theory.bounds import Bound
 from unfog.theory.conditions import Case, linear_case
-from unfog.theory.regret import estimate
 from unfog.worlds.synthetic import GaussianProblem
 
 pytestmark = pytest.mark.slow

@@ -126,31 +126,3 @@ def test_regret_alone_needs_no_design(played: Played) -> None:
     found = regret.losses(SCORES, played.tables, played.arms, None, played.theta)
     assert list(found) == ["regret"]
     assert np.array_equal(found["regret"], losses_of(played, played.arms)["regret"])
-
-
-def test_the_estimate_is_mean_and_standard_error(rng: np.random.Generator) -> None:
-    values = rng.exponential(3.0, 57)
-    found = regret.estimate(values)
-    assert found.mean == pytest.approx(sum(values) / 57)
-    assert found.se == pytest.approx(np.sqrt(sum((values - values.mean()) ** 2) / 56 / 57))
-
-
-def test_one_value_has_no_standard_error() -> None:
-    found = regret.estimate(np.array([3.0]))
-    assert found.mean == 3
-    assert np.isnan(found.se)
-
-
-def test_the_interval_is_normal() -> None:
-    low, high = regret.Estimate(10.0, 2.0).interval()
-    assert (low, high) == pytest.approx((10 - 3.919928, 10 + 3.919928), abs=1e-6)
-    assert regret.Estimate(10.0, 2.0).interval(1.0) == (8, 12)
-
-
-def test_the_interval_covers_as_often_as_it_says(rng: np.random.Generator) -> None:
-    runs = 4000
-    samples = rng.gamma(9.0, 5.0, (runs, 400))
-    intervals = np.array([regret.estimate(sample).interval() for sample in samples])
-    covered = ((intervals[:, 0] <= 45) & (intervals[:, 1] >= 45)).mean()
-    # A binomial share of 95 %, 4 standard errors and half a point for the skewness: wrong 6e-5 of the time.
-    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / runs) + 0.005

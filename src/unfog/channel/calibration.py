@@ -44,6 +44,7 @@ from unfog.channel.fit_dynamics import Constant, Timing, check_periods
 from unfog.channel.fit_dynamics_sparse import Covs, Study, timed
 from unfog.channel.moments import PAIRS, UNTOLD, Design, Errors, between
 from unfog.maths.arrays import Array, Ints
+from unfog.maths.statistics import standard_error
 from unfog.validation import InputError
 
 FAR = 4.0  # standard errors; three coordinates that are right: 0.5 % of studies of 30 pairs, 0.1 % of 300
@@ -211,9 +212,9 @@ def _moments(rows: moments.Rows, labels: Ints) -> Calibration:
     found = Calibration(*law, bias, noise_cov, _symmetric(spread), n, contexts)
     groups = f" in {len(means)} groups" if len(means) > 1 else ""
     errs = Errors(
-        moments.of_mean(contexts),
+        standard_error(contexts),
         moments.of_covariance(contexts),
-        moments.of_mean(means if groups else errors),
+        standard_error(means if groups else errors),
         moments.of_within(within, labels, noise_cov),
     )
     notes = dependence(contexts, errors, labels)

@@ -51,6 +51,7 @@ import numpy as np
 
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.maths.optimize import Box
+from unfog.maths.statistics import normal_reach
 from unfog.validation import InputError
 
 
@@ -302,7 +303,6 @@ def starts_of(model: Model, given: Series, box: Box) -> Array:
 
 
 LAGS = 10
-BAND = 1.959964  # standard deviations about the mean that hold 95 %
 DOUBT = 0.001  # probability below which a check speaks up
 
 
@@ -344,7 +344,7 @@ def leftover(news: Array, sizes: Array, cov: Array) -> Leftover:
     lags = [lag for lag in range(1, LAGS + 1) if lag < n]
     each = np.array([(z[lag:] * z[:-lag]).sum(axis=0) / power for lag in lags])
     statistic = n * (n + 2) * float((each**2 / (n - np.array(lags))[:, None]).sum())
-    inside = float((np.abs(z) <= BAND).mean())
+    inside = float((np.abs(z) <= normal_reach()).mean())
     return Leftover(
         z.size,
         float(each[0].mean()),

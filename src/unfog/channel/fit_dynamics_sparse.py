@@ -21,10 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from unfog.channel import moments
-from unfog.channel.dynamics import BAND, NEVER, ONE_SIDED, PAIR, TINY, Drop, Moving, Tempo, leftover
+from unfog.channel.dynamics import NEVER, ONE_SIDED, PAIR, TINY, Drop, Moving, Tempo, leftover
 from unfog.channel.fit_dynamics import Constant, Pairs, Timing, check_order, check_times, timing, top
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.maths.optimize import Box, Function, Place, climb
+from unfog.maths.statistics import normal_reach
 from unfog.validation import InputError
 
 LEVEL, FAST, BIAS, ERROR, WHITE, CONTEXTS, ERRORS = range(7)  # places in a point
@@ -250,7 +251,7 @@ def _constant(at: Place, free: Bools, place: int) -> Constant:
     places = np.flatnonzero(free)
     spread = np.diag(np.linalg.pinv(-at.bend[0][np.ix_(places, places)]))[int(np.searchsorted(places, place))]
     error = float(np.sqrt(max(spread, 0.0)))
-    size, low, high = (_unit(place, entry + k * BAND * error) for k in (0, -1, 1))
+    size, low, high = (_unit(place, entry + k * normal_reach() * error) for k in (0, -1, 1))
     return Constant(size, error * (size * (1 - size) if place == WHITE else size), low, high)
 
 

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from unfog import _table
 from unfog._table import matrix
 from unfog.maths.arrays import Array, Bools, Ints
+from unfog.maths.statistics import standard_error
 from unfog.validation import InputError
 
 SINGULAR = 1e-12  # smallest eigenvalue of a correlation matrix that is not taken for zero
@@ -155,17 +156,12 @@ def check_independent(field: str, values: Array) -> None:
         raise InputError(field, problem, "columns that vary on their own")
 
 
-def of_mean(contributions: Array) -> Array:
-    """The standard error of the mean of rows (n, d)."""
-    return np.asarray(contributions.std(axis=0, ddof=1) / np.sqrt(len(contributions)))
-
-
 def of_matrix(line: Callable[[int], Array], size: int) -> Array:
     """Standard errors of a matrix (d, d).
 
     `line(a)` are contributions (n, d) to its line a, one line at a time to save memory.
     """
-    return np.stack([of_mean(line(a)) for a in range(size)])
+    return np.stack([standard_error(line(a)) for a in range(size)])
 
 
 def of_covariance(values: Array) -> Array:

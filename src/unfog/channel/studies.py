@@ -59,6 +59,7 @@ from unfog.channel import moments
 from unfog.channel.calibration import Calibration, calibrate
 from unfog.channel.moments import DESIGNS, EXTERNAL, PAIRS, REPLICATES, SUBSET, Design, Errors, between
 from unfog.maths.arrays import Array, Bools, Ints
+from unfog.maths.statistics import standard_error
 from unfog.validation import InputError, Numbers, one_of
 
 TAKES = {
@@ -173,7 +174,7 @@ def calibrate_replicates(
     known = np.zeros(d) if bias is None else validation.vector("bias", bias, d)
     told = None if bias_cov is None else validation.covariance("bias_cov", bias_cov, d)
     errs = Errors(
-        np.sqrt(moments.of_mean(means) ** 2 + (0.0 if told is None else np.diag(told))),
+        np.sqrt(standard_error(means) ** 2 + (0.0 if told is None else np.diag(told))),
         _law_error(Readings(away, labels), means, noise, blur),
         np.full(d, np.nan) if told is None else np.sqrt(np.diag(told)),
         moments.of_within(away, labels, noise),
@@ -313,9 +314,9 @@ def _errors(line: Line, readings: Array, known: Bools) -> tuple[Errors, Array]:
         return moments.of_matrix(part, d)
 
     errs = Errors(
-        moments.of_mean(of_mean),
+        standard_error(of_mean),
         error(slope, 1.0),
-        moments.of_mean(of_bias),
+        standard_error(of_bias),
         error(np.eye(d) - slope, -1.0),
     )
     return errs, np.atleast_2d(np.cov(of_bias.T)) / n
@@ -345,7 +346,7 @@ def calibrate_external(
     seen = moments.of_covariance(values)
     _check_room(spread, seen, noise, error)
     law = between(values, 1.0, noise, 1 / n)
-    mean_error = np.sqrt(moments.of_mean(values) ** 2 + np.diag(unsure))
+    mean_error = np.sqrt(standard_error(values) ** 2 + np.diag(unsure))
     errs = Errors(mean_error, np.hypot(seen, error), np.sqrt(np.diag(unsure)), error)
     notes = () if np.allclose(law, spread - noise, rtol=1e-6) else (FLOOR,)
     found = Calibration(values.mean(axis=0) - known, law, known, noise, unsure, 0, None)

@@ -29,6 +29,16 @@ STRETCHES = 100  # of time, within which a logger is taken not to change
 SHORTEST = 25  # rounds of a stretch
 
 
+def student_reach(degrees: float, level: float = 0.95) -> float:
+    """How many standard errors make half an interval of this level, by Student's t.
+
+    The normal one is that of maths/statistics.py, which does without SciPy.
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, (1 + level) / 2))
+
+
 class Value(NamedTuple):
     """An estimate, and what each round has to do with it."""
 
@@ -38,9 +48,7 @@ class Value(NamedTuple):
 
     def interval(self, level: float) -> tuple[float, float]:
         """Where the value is with this probability."""
-        from scipy.special import stdtrit
-
-        reach = float(stdtrit(self.degrees, (1 + level) / 2)) * self.se
+        reach = student_reach(self.degrees, level) * self.se
         return self.mean - reach, self.mean + reach
 
     @property

@@ -37,6 +37,7 @@ from unfog.features import Context
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import singular_root
 from unfog.maths.random import generator
+from unfog.maths.statistics import Estimate, jackknife_error
 from unfog.validation import InputError
 
 LEVELS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
@@ -51,28 +52,21 @@ LEAST = 200  # rounds with a true context
 THERE = "denoised, known"  # the rung of denoised contexts in the rounds whose truth is known
 
 
-class Jackknifed(NamedTuple):
-    """An estimate, and its error."""
-
-    mean: float
-    se: float
-
-
 class Sensor(NamedTuple):
     """What was found, for one sensor or all of them."""
 
     which: str  # a coordinate, or ""
-    values: list[Jackknifed]  # at these
-    read: dict[str, list[Jackknifed]]  # by curve, at READ
-    worth: dict[str, list[Jackknifed]]  # by curve: the same, less the value at level 0
-    slope: Jackknifed  # of values over what the model says of them: 1, if it is right
+    values: list[Estimate]  # at these
+    read: dict[str, list[Estimate]]  # by curve, at READ
+    worth: dict[str, list[Estimate]]  # by curve: the same, less the value at level 0
+    slope: Estimate  # of values over what the model says of them: 1, if it is right
 
 
 class Rung(NamedTuple):
     """One of the ladder."""
 
     name: str
-    found: Jackknifed
+    found: Estimate
     rounds: int
 
 
@@ -84,7 +78,7 @@ def sensor(scene: Scene, which: str = "", tick: Tick = silent) -> Sensor:
     extra = own_noise(scene.channel, which, scene.log.coordinates)
     scores = np.stack([_scores(scene, extra, level, tick) for level in LEVELS])
     curves = _curves(scene, scene.channel, extra)
-    read, worth = dict[str, list[Jackknifed]](), dict[str, list[Jackknifed]]()
+    read, worth = dict[str, list[Estimate]](), dict[str, list[Estimate]]()
     for name in CURVES:
         told = [_coefficients(name, curves, place) for place in range(len(READ))]
         read[name] = [_combined(weights, scores) for weights in told]
@@ -200,7 +194,7 @@ def _line(model: Array) -> Array:
     return np.stack([np.ones_like(model), model], axis=1)
 
 
-def _combined(weights: Array, scores: Array) -> Jackknifed:
+def _combined(weights: Array, scores: Array) -> Estimate:
     """Values (L, n) weighed, with these weights (1 + S, L) for all rounds and without each stretch."""
     return jackknifed(float(weights[0] @ scores.mean(axis=1)), np.vecdot(weights[1:], left_out(scores)))
 
@@ -217,14 +211,12 @@ def left_out(scores: Array) -> Array:
     return np.stack([(total - scores[..., part].sum(axis=-1)) / max(n - len(part), 1) for part in parts])
 
 
-def jackknifed(mean: float, left: Array) -> Jackknifed:
+def jackknifed(mean: float, left: Array) -> Estimate:
     """The error of an estimate, from estimates (stretches,) without each stretch of time."""
-    if len(left) < 2:
-        return Jackknifed(float(mean), np.nan)
-    return Jackknifed(float(mean), float(np.sqrt((len(left) - 1) * ((left - left.mean()) ** 2).mean())))
+    return Estimate(float(mean), jackknife_error(left) if len(left) > 1 else np.nan)
 
 
-def jackknife(scores: Array) -> Jackknifed:
+def jackknife(scores: Array) -> Estimate:
     """The mean of scores (n,)."""
     return jackknifed(float(scores.mean()), left_out(scores))
 

@@ -31,6 +31,7 @@ from unfog.lab.run import Progress, quiet
 from unfog.lab.tables import align, prose
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import generator
+from unfog.maths.statistics import Estimate, estimate, normal_reach
 from unfog.plotting import COLOURS, DASHES, DPI, PAGE, STYLE
 from unfog.validation import InputError
 
@@ -55,7 +56,7 @@ DELAY, WAIT = 40 * MINUTE, "2h"
 START = 1_794_787_200.0  # midnight, in seconds since 1970
 FOLLOWED = 4  # patients whose bias is drawn day by day
 MOST = 20_000  # decisions
-Z = 1.96  # standard errors in half an interval of 95 %
+REACH = normal_reach()  # standard deviations in half an interval of 95 %
 
 
 class Rows(NamedTuple):
@@ -248,8 +249,8 @@ def chances(found: Played) -> dict[str, Array]:
 def earned(rows: Rows, send: Array) -> Array:
     """What the log says of each decision, had it been made with these probabilities; (n,), with gaps."""
     same = np.where(rows.sent > 0, send, 1 - send)
-    estimate: Array = rows.paid * same / rows.probability
-    return estimate
+    earned: Array = rows.paid * same / rows.probability
+    return earned
 
 
 def worth(rows: Rows, send: Array) -> Array:
@@ -260,8 +261,8 @@ def worth(rows: Rows, send: Array) -> Array:
 
 def _value(estimates: Array, truth: Array) -> Value:
     came = estimates[np.isfinite(estimates)]
-    error = came.std(ddof=1) / np.sqrt(len(came)) if len(came) > 1 else np.nan
-    return Value(float(came.mean()) if len(came) else np.nan, float(Z * error), float(truth.mean()))
+    found = estimate(came) if len(came) else Estimate(np.nan, np.nan)
+    return Value(found.mean, found.half_width(), float(truth.mean()))
 
 
 def best(found: Played) -> float:
@@ -287,11 +288,11 @@ def _opening(found: Played) -> list[str]:
 
 def _sensors(found: Played) -> list[str]:
     off, error = (float(np.sqrt((x[:, 0] ** 2).mean())) for x in (found.bias, found.believed - found.bias))
-    inside = int((np.abs(found.believed - found.bias)[:, 0] <= Z * found.sd[:, 0]).sum())
+    inside = int((np.abs(found.believed - found.bias)[:, 0] <= REACH * found.sd[:, 0]).sum())
     rows = [["step counter of", "true bias", "believed", "± 95 %"]]
     for patient in found.followed:
         told = found.bias[patient, 0], found.believed[patient, 0]
-        width = Z * found.sd[patient, 0]
+        width = REACH * found.sd[patient, 0]
         rows.append([unit(patient), *(f"{x:+,.0f}" for x in told), f"{width:,.0f}"])
     said = prose(
         f"Step counters were off by {off:,.0f} steps (root mean square). Nobody said by how much each was;",
@@ -345,7 +346,7 @@ def _bias(axes: "Axes", found: Played) -> None:
     for colour, patient, track in zip(COLOURS, found.followed, found.tracks.swapaxes(0, 1), strict=False):
         mean, sd = track.T
         axes.plot(days, mean, color=colour, linewidth=1.4, label=unit(patient))
-        axes.fill_between(days, mean - Z * sd, mean + Z * sd, color=colour, alpha=0.15, linewidth=0)
+        axes.fill_between(days, mean - REACH * sd, mean + REACH * sd, color=colour, alpha=0.15, linewidth=0)
         axes.axhline(found.bias[patient, 0], color=colour, linestyle=(0, (2, 2)), linewidth=1)
     _legend_above(axes)
     axes.set(xlabel="day", ylabel="steps")

@@ -23,16 +23,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
+from unfog.evaluation import intervals
 from unfog.lab import labels, search
 from unfog.lab import sweep as sweeps
 from unfog.lab.results import Flat, flat
 from unfog.lab.tables import GAP, WIDTH, columns
 from unfog.maths.arrays import Array, Ints
+from unfog.maths.statistics import estimate, standard_error
 from unfog.simulation.plan import quarters
 from unfog.theory import regret as spread
-from unfog.theory.regret import BAYES, LINEAR, PLAIN, REALISED, SPLIT, estimate
+from unfog.theory.regret import BAYES, LINEAR, PLAIN, REALISED, SPLIT
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -176,7 +177,7 @@ def curves(data: "xr.Dataset") -> list[Curve]:
 
 def drawn(found: Flat) -> list[Curve]:
     """The curves of a run whose settings are on one axis already."""
-    width = quantile(found.trials)
+    width = student_reach(found.trials)
     lines = []
     for place, names in enumerate(_keys(found)):
         for agent, name in enumerate(names):
@@ -190,14 +191,14 @@ def _curve(found: Flat, setting: int, agent: int) -> tuple[Ints, Array, Array]:
     if found.moments:
         mean, se = (found.moments[f"regret_{kind}"][setting, agent] for kind in ("mean", "se"))
         return found.curve, mean, se
-    values, trials = found.losses["regret"][setting, agent], found.trials
-    se = values.std(0, ddof=1) / np.sqrt(trials) if trials > 1 else np.zeros(values.shape[1])
+    values = found.losses["regret"][setting, agent]
+    se = standard_error(values) if found.trials > 1 else np.zeros(values.shape[1])
     return found.rounds, values.mean(0), se
 
 
-def quantile(trials: int) -> float:
-    """How many standard errors make half a 95 % interval: Student's t, since trials may be few."""
-    return float(stdtrit(trials - 1, 0.975)) if trials > 1 else 0.0
+def student_reach(trials: int) -> float:
+    """How many standard errors make half a 95 % interval, by Student's t: trials may be few; of one, none."""
+    return intervals.student_reach(trials - 1) if trials > 1 else 0.0
 
 
 def table(
@@ -237,11 +238,11 @@ def text(
     rows = _rows(found, [] if swept else labels)
     shown = [loss for loss in LOSSES if parts and loss in found.losses]
     spreads = [*SPREAD] if tails else []
-    cells = _cells(facts, rows, shown, spreads, quantile(found.trials))
+    cells = _cells(facts, rows, shown, spreads, student_reach(found.trials))
     titles = ["regret", *([rows.title] if rows.compared else [])]
     titles += [TITLES.get(name, name) for name in (*shown, *spreads)]
     lines = sweep_lines(found, titles, cells) if swept else [columns("agent", found.agents, titles, cells)]
-    ratios = search.ratios(facts, quantile(found.trials))
+    ratios = search.ratios(facts, student_reach(found.trials))
     reference = rows.reference if rows.compared and rows.title == UNNAMED else ""
     below = notes_below(rows.compared, reference, shown if parts else None, tails)
     return "\n".join([*_head(facts, seconds), *lines, *ratios, *below])

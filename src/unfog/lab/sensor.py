@@ -15,6 +15,7 @@ import numpy as np
 from unfog import validation
 from unfog.evaluation.checks import misfits
 from unfog.evaluation.context import ENOUGH, Scene
+from unfog.evaluation.intervals import student_reach
 from unfog.evaluation.log import Log
 from unfog.evaluation.policies import Tick, silent
 from unfog.evaluation.readers import Columns
@@ -25,7 +26,6 @@ from unfog.evaluation.sensor import (
     LEVELS,
     READ,
     STRETCHES,
-    Jackknifed,
     Rung,
     Sensor,
     ladder,
@@ -150,9 +150,8 @@ def _needed(log: Log) -> str:
 
 def _dataset(scene: Scene, found: list[Sensor], rungs: list[Rung], level: float) -> "xr.Dataset":
     import xarray as xr
-    from scipy.special import stdtrit
 
-    reach = float(stdtrit(min(STRETCHES, scene.log.rounds) - 1, (1 + level) / 2))
+    reach = student_reach(min(STRETCHES, scene.log.rounds) - 1, level)
     rungs = _with_perfect(rungs, found[0], scene.log.rounds)
     by_curve = ["sensor", "curve", "less"]
     used = [curve_of(one) for one in found]
@@ -186,7 +185,7 @@ def _numbers(dims: list[str], found: Sequence[Any], of: Callable[[Any], Any]) ->
 
 def _with_perfect(rungs: list[Rung], together: Sensor, rounds: int) -> list[Rung]:
     """The ladder with what the curve says of a perfect sensor, before the truth if that is known."""
-    perfect: Jackknifed = together.read[curve_of(together)][list(READ).index(-1.0)]
+    perfect = together.read[curve_of(together)][list(READ).index(-1.0)]
     return [*rungs[:2], Rung("perfect", perfect, rounds), *rungs[2:]]
 
 

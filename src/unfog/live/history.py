@@ -27,8 +27,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import nan, sqrt
-from statistics import NormalDist
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +38,7 @@ from unfog.live.config import Terms
 from unfog.live.log import Log
 from unfog.live.monitoring import Track
 from unfog.maths.arrays import Array, Ints
+from unfog.maths.statistics import estimate, wilson_interval
 
 TIME, UNIT, ARM, PROBABILITY, LOWEST, REWARD, FIRST = range(7)
 """Columns: seconds, places of unit and arm, probability of the arm, the smallest one, what was learnt."""
@@ -48,8 +48,6 @@ CHUNK = 1000  # rows of the log that are read at a time
 FIRST_ROOM = 1024  # rows that there is room for at first
 LATER = ("reward", "reveal", "void", "expire")  # what may be said of a decision
 MOST_STRETCHES, LEAST_STRETCH = 60, 10  # in which rewards and shares are shown, and decisions in one
-LEVEL = 0.95
-REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
 FIELDS = ("mean", "low", "high", "count")
 Values = list[Any]
 
@@ -455,16 +453,10 @@ def mean(values: Array, *, binary: bool = False) -> dict[str, Any]:
     count = len(values)
     if not count:
         return _said(None, None, None, 0)
-    found = float(values.mean())
+    found = estimate(values)
     if binary:
-        square = REACH**2 / count
-        centre = (found + square / 2) / (1 + square)
-        reach = REACH * sqrt((found * (1 - found) + square / 4) / count) / (1 + square)
-        return _said(found, max(centre - reach, 0.0), min(centre + reach, 1.0), count)
-    if count == 1:
-        return _said(found, None, None, 1)
-    reach = REACH * float(values.std(ddof=1)) / sqrt(count)
-    return _said(found, found - reach, found + reach, count)
+        return _said(found.mean, *wilson_interval(found.mean, count), count)
+    return _said(found.mean, *(found.interval() if count > 1 else (None, None)), count)
 
 
 def _said(*values: float | None) -> dict[str, Any]:

@@ -22,7 +22,6 @@ the whole past evenly. They are arrays, which a snapshot writes as they are, in 
 """
 
 from collections.abc import Callable, Mapping
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,6 +32,7 @@ from unfog.channel.innovations import Innovations
 from unfog.live.config import Made
 from unfog.live.pending import CompactDecision, Open
 from unfog.maths.arrays import Array
+from unfog.maths.statistics import normal_reach
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 CONTEXT_LEVEL = 0.9
@@ -48,13 +48,8 @@ Bias: TypeAlias = Callable[[], Law | None]
 """Says what is believed of a unit's bias: mean and variance, (d,) each; None: the agent says nothing."""
 
 
-def _reach(level: float) -> float:
-    """How many deviations from its mean a Gaussian is at most, with this probability."""
-    return NormalDist().inv_cdf((1 + level) / 2)
-
-
-_REACHES = np.array([_reach(level) ** 2 for level in LEVELS])
-_CONTEXT_REACH = _reach(CONTEXT_LEVEL) ** 2
+_REACHES = np.array([normal_reach(level) ** 2 for level in LEVELS])
+_CONTEXT_REACH = normal_reach(CONTEXT_LEVEL) ** 2
 
 
 class Counts(NamedTuple):

@@ -34,11 +34,12 @@ from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap, Linear
 from unfog.lab import sweep as sweeps
 from unfog.lab.prepare import Plan, prepare
-from unfog.lab.report import quantile
+from unfog.lab.report import student_reach
 from unfog.lab.run import Progress, play, quiet
 from unfog.lab.spec import Spec, with_run
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import RoundDraws, generator
+from unfog.maths.statistics import Estimate, standard_error
 from unfog.simulation import MOST_SEED
 from unfog.simulation.executors.local import cores
 from unfog.simulation.job import truth_draws
@@ -48,7 +49,7 @@ from unfog.theory.bounds import Bound, at_random, exponent, lemma_1, mismatch_su
 from unfog.theory.conditions import Case, Condition, linear_case
 from unfog.theory.information import VERSIONS
 from unfog.theory.mismatch import Divergence, Rounds
-from unfog.theory.regret import SPLIT, Estimate
+from unfog.theory.regret import SPLIT
 from unfog.validation import InputError, count
 from unfog.worlds.problem import Problem, Truth
 
@@ -99,15 +100,14 @@ class Growth(NamedTuple):
         """Mean over trials, and the half-width of its 95 % interval; a single trial has none."""
         values = self.losses[loss]
         trials = len(values)
-        error = values.std(0, ddof=1) / np.sqrt(trials) if trials > 1 else None
-        return values.mean(0), None if error is None else quantile(trials) * error
+        return values.mean(0), student_reach(trials) * standard_error(values) if trials > 1 else None
 
     def interval(self) -> tuple[float, float | None] | None:
         """The exponent, and the half-width of its 95 % interval, where it has one."""
         if self.exponent is None:
             return None
         mean, se = self.exponent
-        return mean, None if np.isnan(se) else quantile(len(self.losses["regret"])) * se
+        return mean, None if np.isnan(se) else student_reach(len(self.losses["regret"])) * se
 
 
 class Panel(NamedTuple):
@@ -435,7 +435,5 @@ def summary(grid: Ints, values: Array, ess: Array) -> Mismatch:
     found = values if grid[0] == 1 else np.pad(values, ((0, 0), (1, 0)))
     totals = np.cumsum([np.interp(every, knots, one) for one in found], 1)[:, grid - 1]
 
-    def error(x: Array) -> Array:
-        return np.std(x, axis=0, ddof=1) / np.sqrt(len(x))
-
-    return Mismatch(grid, values.mean(0), error(values), ess.min(0), totals.mean(0), error(totals))
+    means, sums = (values.mean(0), standard_error(values)), (totals.mean(0), standard_error(totals))
+    return Mismatch(grid, *means, ess.min(0), *sums)

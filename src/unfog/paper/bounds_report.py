@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unfog.lab.labels import SO_FAR, called, looks
-from unfog.lab.report import quantile
+from unfog.lab.report import student_reach
 from unfog.lab.tables import align, files
 from unfog.maths.arrays import Array
 from unfog.paper.bounds import AT_RANDOM, BOUNDED, Growth, Measured, Panel, Study
@@ -99,7 +99,7 @@ def _mismatch(told: Measured) -> dict[str, Any]:
         "rounds": told.found.rounds.tolist(),
         "sum": told.found.total.tolist(),
         "se": told.found.total_se.tolist(),
-        "half_width": np.multiply(quantile(told.trials), told.found.total_se).tolist(),
+        "half_width": np.multiply(student_reach(told.trials), told.found.total_se).tolist(),
         "ess": told.found.ess.tolist(),
         "limits": {version: limit.tolist() for version, limit in told.limits.items()},
         "lemma_1": _bound(told.lemma),

@@ -22,6 +22,7 @@ from blackjax.adaptation.base import get_filter_adapt_info_fn
 from blackjax.diagnostics import effective_sample_size, potential_scale_reduction
 
 from unfog.maths.arrays import Array
+from unfog.maths.statistics import standard_error
 from unfog.simulation.engines.jax import keep_compiled_programs
 
 ACCEPTED = 0.9  # wanted rate of acceptance: short and safe steps
@@ -148,7 +149,7 @@ def moments(draws: Array, axes: Array) -> Moments:
     pieces = np.concat([first, first @ axes, second[:, row, column], turned[:, row, column]], 1)
     entries = pieces.mean(0)
     entries[: 2 * size] += np.concat([centre, centre @ axes])
-    return Moments(centre, second.mean(0), entries, pieces.std(0, ddof=1) / np.sqrt(len(pieces)))
+    return Moments(centre, second.mean(0), entries, standard_error(pieces))
 
 
 def compare(name: str, against: Reference, draws: Array, long: Array | None = None) -> Comparison:

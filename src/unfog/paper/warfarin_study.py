@@ -51,6 +51,7 @@ from unfog.features.per_arm import PerArm
 from unfog.features.registry import prior
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.maths.random import RoundDraws, generator
+from unfog.maths.statistics import estimate
 from unfog.paper.warfarin import (
     ARMS,
     COORDINATES,
@@ -342,7 +343,8 @@ def interval(values: Array) -> Interval:
     >>> print(warfarin_study.interval(np.array([0.31, 0.29, 0.30, 0.32])))
     0.3050 ± 0.0127
     """
-    return Interval(float(values.mean()), float(1.96 * values.std(ddof=1) / np.sqrt(len(values))))
+    found = estimate(values)
+    return Interval(found.mean, found.half_width())
 
 
 def log(

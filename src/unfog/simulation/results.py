@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.maths.arrays import Array, Ints
+from unfog.maths.statistics import Pool
 from unfog.simulation.job import MOMENTS, Part, Piece
 from unfog.simulation.plan import Plan
-from unfog.theory import regret
 
 
 class Curves(NamedTuple):
@@ -47,9 +47,9 @@ class Moments:
     def __init__(self, ends: Collection[int]) -> None:
         """What is pooled is kept for each of these numbers of trials."""
         self._ends, self._next = ends, 0
-        self._pool: dict[str, regret.Pool] = {}
+        self._pool: dict[str, Pool] = {}
         self.early: dict[int, tuple[int, Part]] = {}  # first trial of a piece -> how many, and their moments
-        self.after: dict[int, dict[str, regret.Pool]] = {}  # trials -> what is pooled of the first so many
+        self.after: dict[int, dict[str, Pool]] = {}  # trials -> what is pooled of the first so many
 
     def add(self, trials: range, part: Part) -> None:
         """Pool a piece, and those that waited for it; what waits is a copy, without what came with it."""
@@ -60,7 +60,7 @@ class Moments:
             count, moments = self.early.pop(self._next)
             for name, group in moments.items():
                 zero = np.zeros_like(group[..., 0])
-                self._pool[name] = self._pool.get(name, regret.Pool(0, zero, zero)).joined(count, group)
+                self._pool[name] = self._pool.get(name, Pool(0, zero, zero)).joined(count, group)
             self._next += count
             if self._next in self._ends:
                 self.after[self._next] = self._pool.copy()

@@ -39,10 +39,10 @@ from scipy.special import polygamma
 
 from unfog.channel.knowledge import as_told
 from unfog.maths.arrays import Array
+from unfog.maths.statistics import Estimate, jackknife_error
 from unfog.theory import conditions, information
 from unfog.theory.conditions import Case, Condition
 from unfog.theory.information import DENOISERS, VERSIONS, horizons, numbers
-from unfog.theory.regret import Estimate
 from unfog.validation import InputError, one_of
 
 __all__ = [
@@ -537,5 +537,4 @@ def exponent(points: Array, values: Array) -> Estimate:
     others = (mean * trials - values) / max(trials - 1, 1)
     if trials == 1 or (others <= 0).any():
         return Estimate(found, float("nan"))
-    rest = slope(x, others)
-    return Estimate(found, float(np.sqrt((trials - 1) / trials * ((rest - rest.mean()) ** 2).sum())))
+    return Estimate(found, jackknife_error(slope(x, others)))

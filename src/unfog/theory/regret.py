@@ -1,4 +1,4 @@
-"""Regret of a round, its split into CB + EE1 + EE2, and its mean and its tails over trials.
+"""Regret of a round, its split into CB + EE1 + EE2, and its tails over trials.
 
 With psi(a | gamma*) the expected features given chat_t and the true bias, psi_H those of the agent's own
 belief, a* = argmax psi(a | gamma*)'theta* (the paper's oracle) and ahat = argmax psi_H(a)'theta*, and with
@@ -150,58 +150,6 @@ def of_round(
     """All losses of a round, or regret alone; `own` is the agent's belief about the context."""
     found = tables(rewards, features, theta, best, context, noisy, decompose, exact)
     return losses(rewards, found, arm, features.design(own) if decompose else None, theta)
-
-
-class Estimate(NamedTuple):
-    """A mean over trials and its standard error.
-
-    >>> from unfog.theory.regret import Estimate
-    >>> tuple(round(end, 2) for end in Estimate(mean=10.0, se=1.0).interval())
-    (8.04, 11.96)
-    """
-
-    mean: float
-    se: float
-
-    def interval(self, z: float = 1.959963984540054) -> tuple[float, float]:
-        """The normal interval, 95 % unless told otherwise."""
-        return self.mean - z * self.se, self.mean + z * self.se
-
-
-def estimate(values: Array) -> Estimate:
-    """Mean and standard error over trials, (trials,); one trial alone has no standard error (NaN).
-
-    >>> import numpy as np
-    >>> from unfog.theory.regret import estimate
-    >>> estimate(np.array([9.0, 10.0, 11.0, 10.0])).mean
-    10.0
-    """
-    [n] = values.shape
-    se = float(np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-    return Estimate(float(np.mean(values)), se)
-
-
-class Pool(NamedTuple):
-    """Mean and squared deviations over the trials so far, to which groups of trials are joined.
-
-    The pairwise formula of T. F. Chan, G. H. Golub and R. J. LeVeque, *Updating formulae and a pairwise
-    algorithm for computing sample variances*.
-    """
-
-    trials: int
-    mean: Array
-    spread: Array  # sum of squared deviations from the mean
-
-    def joined(self, count: int, group: Array) -> "Pool":
-        """With so many trials more, of which a group says (mean, squared deviations) (..., 2)."""
-        n, shift = self.trials, group[..., 0] - self.mean
-        spread = self.spread + group[..., 1] + shift**2 * (n * count / (n + count))
-        return Pool(n + count, self.mean + shift * (count / (n + count)), spread)
-
-    @property
-    def se(self) -> Array:
-        """The standard error of the mean."""
-        return np.asarray(np.sqrt(self.spread / max(self.trials - 1, 1) / self.trials))
 
 
 def quantiles(values: Array) -> dict[str, float]:

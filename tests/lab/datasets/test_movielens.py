@@ -23,9 +23,9 @@ from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, catalog, describe, load, parse
 from unfog.maths.arrays import Array
+from unfog.maths.statistics import estimate
 from unfog.simulation import simulate
 from unfog.simulation.engines import numpy as numpy_engine
-from unfog.theory.regret import estimate
 from unfog.validation import InputError
 
 FOLDER = Path(os.environ.get("UNFOG_DATA") or Path(__file__).parents[4] / "shared/data")

@@ -16,17 +16,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
 
 from unfog.agents.agent import Agent
+from unfog.evaluation.intervals import student_reach
 from unfog.lab.baselines.problems import PLACES, TOLD_BIAS
 from unfog.lab.tables import NOTHING, WIDTH, columns
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.statistics import quotient
+from unfog.maths.statistics import estimate, quotient
 from unfog.plotting import COLOURS, DPI, STYLE
 from unfog.simulation.job import Nature, emitted, truth_draws
 from unfog.simulation.player import Player
-from unfog.theory.regret import estimate
 from unfog.worlds.problem import Problem
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-LEVEL = 0.95  # of intervals
 TRIALS = 100  # that are timed, side by side
 ROUNDS = 50  # of each
 
@@ -136,7 +134,7 @@ def ratio(other: Array, ours: Array) -> Ratio:
         return Ratio(np.nan, np.nan, np.nan)
     if len(ours) < 2:
         return Ratio(value, np.nan, np.nan)
-    width = float(stdtrit(len(ours) - 1, 0.5 + LEVEL / 2)) * error / value
+    width = student_reach(len(ours) - 1) * error / value
     return Ratio(value, value * float(np.exp(-width)), value * float(np.exp(width)))
 
 

@@ -30,9 +30,9 @@ from unfog.lab.run import Progress, play, quiet
 from unfog.lab.run_folder import run_folder
 from unfog.lab.spec import Spec, checked, with_run
 from unfog.maths.arrays import Array
+from unfog.maths.statistics import estimate
 from unfog.simulation import MOST_SEED, engines, plan
 from unfog.simulation.executors import MOST_WORKERS
-from unfog.theory.regret import estimate
 from unfog.validation import InputError, count, flag, one_of, shown
 from unfog.worlds.problem import Problem
 
