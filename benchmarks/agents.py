@@ -35,7 +35,7 @@ def cases() -> dict[str, tuple[Problem, list[str]]]:
             MovieLens(contexts="gaussian"),
             [*DEFAULTS, *OTHERS, "alg1-exact", *LEARNERS, *CHOOSERS[:2]],
         ),
-        "logistic": (LogisticProblem(), [*DEFAULTS, "alg1-online", "alg1-pg", "alg1-laplace"]),
+        "logistic": (LogisticProblem(), [*DEFAULTS, "alg1-adf", "alg1-pg", "alg1-laplace"]),
         "gaussian, coordinates lost": (GaussianProblem(missing=0.3), ["unfog", "gaps"]),
         "gaussian, contexts late": (
             GaussianProblem(revealed=0.3, late=20),

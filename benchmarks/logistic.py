@@ -16,7 +16,7 @@ from unfog.simulation.engines.numpy import BLOCK_ROUNDS
 from unfog.simulation.executors.local import cores
 from unfog.worlds.synthetic import LogisticProblem
 
-LEARNERS = {"lmc": 1024, "pg": 512, "laplace": 1024, "online": 100_096}  # the rounds each is timed over
+LEARNERS = {"lmc": 1024, "pg": 512, "laplace": 1024, "adf": 100_096}  # the rounds each is timed over
 TRIALS = 20
 AGENTS = ("alg1", "alg2", "naive", "oracle", "kk")
 

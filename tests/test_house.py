@@ -11,16 +11,14 @@ from tests import house_map
 SOURCE = Path(unfog.__file__).parent
 CATALOG = SOURCE / "lab" / "catalog"
 
-# Words that misled, and the lines that may still say them: what older specs and code said is read, or told
-# what it is called now.
+# Words that misled, and the lines that may still say them.
 RETIRED: dict[str, list[str]] = {
     "amend": [],
-    "chip": ['ALIASES = {"chip": "cuda", "pallas": "cuda"}  # what older specs call it'],
+    "chip": [],
     "context_pull": [],
     "ledger": [],
     "odds": [],
     "online": [
-        'FORMER = {"online": "adf"}  # names that specs and results of older versions hold',
         "*Online Learning in Bandits with Predicted Context*,",  # a title
         'PAPER = "Guo, Xu and Murphy, Online Learning in Bandits with Predicted Context"',
     ],

@@ -5,7 +5,6 @@ The public names. They are looked up when first used, so that `import unfog` is 
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from warnings import warn
 
 from unfog.version import __version__
 
@@ -101,9 +100,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"unfog.{_ROOMS[name]}")
-    if name == "linear":
-        warn("unfog.linear is now called unfog.features.matrix", DeprecationWarning, stacklevel=2)
-        return import_module("unfog.features").matrix
     if name not in _HOME:
         raise AttributeError(f"module 'unfog' has no attribute {name!r}")
     try:

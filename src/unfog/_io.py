@@ -156,9 +156,7 @@ def toml(field: str, path: str | Path, allowed: str = "a TOML file") -> dict[str
     words = text(field, path, allowed, MOST_BYTES)
     try:
         return tomllib.loads(words)
-    except RecursionError:
-        raise InputError(field, f"{str(path)!r} is nested too deeply", allowed) from None
-    except ValueError as error:  # also of numbers of thousands of digits
+    except (ValueError, RecursionError) as error:
         raise InputError(field, f"{str(path)!r} is not TOML ({error})", allowed) from None
 
 

@@ -24,9 +24,6 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")  # module:name
 VARIABLES = "UNFOG_"  # what the names of our environment variables begin with
-DIGITS = re.compile(
-    r"Exceeds the limit \((\d+) digits\) for integer string conversion.*to increase the limit"
-)
 LARGEST = 1e50  # squares of squares of larger numbers overflow
 SMALLEST = 1e-50  # likewise what one divides by
 WORST_CONDITION = 1e15  # past this a covariance is singular to double precision
@@ -104,10 +101,7 @@ def shown(value: object) -> str:
 
 
 def _short(value: object) -> str:
-    text = value if isinstance(value, str) else shown(value)
-    text = DIGITS.sub(
-        r"a whole number of more than \1 digits", " ".join(text.split())
-    )  # else: advice on code
+    text = " ".join((value if isinstance(value, str) else shown(value)).split())
     return text if len(text) <= 160 else f"{text[:100]}...{text[-57:]}"
 
 
@@ -147,14 +141,17 @@ def _given(value: str) -> str:
 
 
 def numbers(field: str, value: object, allowed: str) -> Array:
-    """An array of finite floats, from numbers only: no text, no booleans, nothing ragged."""
+    """An array of finite floats, from numbers only: no text, no truth values, nothing ragged.
+
+    A truth value beside numbers counts as 0 or 1.
+    """
     try:
         raw = np.asarray(value)
     except ValueError:
         raise InputError(field, f"{_short(value)} is ragged", allowed) from None
-    except (TypeError, RecursionError, OverflowError) as error:
+    except (TypeError, OverflowError) as error:
         raise InputError(field, f"{_short(value)} is no array ({error})", allowed) from None
-    if raw.dtype.kind not in "iuf" or _has_bool(value):
+    if raw.dtype.kind not in "iuf":
         raise InputError(field, f"{_short(value)} is not made of numbers", allowed)
     array = raw.astype(np.float64)
     if not np.all(np.isfinite(array)):
@@ -162,11 +159,6 @@ def numbers(field: str, value: object, allowed: str) -> Array:
     if np.abs(array).max(initial=0.0) > LARGEST:
         raise InputError(field, f"{_short(value)} has a value beyond {LARGEST:g}", allowed)
     return array
-
-
-def _has_bool(value: object) -> bool:
-    """Whether a truth value hides among numbers, where NumPy would take it for 0 or 1."""
-    return isinstance(value, bool) or (isinstance(value, list | tuple) and any(map(_has_bool, value)))
 
 
 def vector(field: str, value: object, size: int) -> Array:

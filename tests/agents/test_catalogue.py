@@ -38,7 +38,7 @@ SPELLED = {
         "alg1-lmc:temperature=1:steps=20",
         "kk-laplace:marginal=true-ucb",
         "alg2-adf",
-        "alg2-online:marginal=true",
+        "alg2-adf:marginal=true",
         "unfog:marginal=false",
     ],
 }

@@ -10,7 +10,6 @@ import pytest
 from unfog.agents.catalogue import (
     AGENTS,
     CHOOSERS,
-    FORMER,
     LEARNERS,
     PARTS,
     Catalogue,
@@ -72,9 +71,8 @@ def test_the_learners_of_rows_for_such_rewards() -> None:
         ("alg1-lmc", "alg1", LMC()),
         ("alg1-pg", "alg1", PG()),
         ("kk-laplace", "kk", Laplace()),
-        ("alg2-online", "alg2", Adf()),
+        ("alg2-adf", "alg2", Adf()),
         ("alg1-exact", "alg1-exact", LMC()),
-        ("alg1-exact-online", "alg1-exact", Adf()),
         ("alg2-exact-pg", "alg2-exact", PG()),
         ("alg1:steps=7", "alg1", LMC(steps=7)),
         ("alg1-exact:temperature=1", "alg1-exact", LMC(temperature=1.0)),
@@ -85,7 +83,6 @@ def test_the_learners_of_rows_for_such_rewards() -> None:
         ("oracle-lmc:marginal=false", "oracle", LMC()),
         ("naive-pg:sweeps=1", "naive", PG(sweeps=1)),
         ("alg1-laplace:steps=9:marginal=true", "alg1", Laplace(steps=9, marginal=True)),
-        ("alg1-online:marginal=true", "alg1", Adf(marginal=True)),
         ("alg1-adf", "alg1", Adf()),
         ("alg1-exact-adf:marginal=true", "alg1-exact", Adf(marginal=True)),
     ],
@@ -105,20 +102,6 @@ def test_every_part_has_a_name_and_a_note() -> None:
         assert rows_of(name)[f"{beside(name)}-{name}"].summary.endswith(part.note)
     assert set(CHOOSERS.values()) >= {Ucb, Ids, Greedy, Epsilon, Thompson, TopTwo}
     assert set(LEARNERS.values()) >= {LMC, PG, Adf, Laplace, Conjugate, Hetero, Joint, Revisable, Smoothing}
-
-
-def test_names_of_older_versions_mean_the_same_parts() -> None:
-    """What specs and run folders hold goes on being read, under the name they hold."""
-    assert FORMER["online"] == "adf"
-    for name in ("alg1-online", "alg1-online:marginal=true-greedy", "unfog-online-ucb"):
-        row, now = ROWS[name], ROWS[name.replace("online", "adf")]
-        assert row.name == name
-        assert row.same_as(now)
-        assert row == replace(now, name=name)
-    with pytest.raises(InputError, match="'alg1-adf' is 'alg1-online' by another name"):
-        named(["alg1-online", "alg1-adf"], rows=ROWS)
-    with pytest.raises(InputError, match=r"^agents\.alg1-online\.sweeps: no such setting"):
-        named(["alg1-online:sweeps=3"], rows=ROWS)
 
 
 def rows_of(part: str) -> Catalogue:
@@ -183,7 +166,7 @@ def test_a_learner_and_a_chooser_go_together() -> None:
     turned = Catalogue()["alg1-ucb-hetero"]
     assert (turned.learner, turned.chooser) == (Hetero(), Ucb())
     assert ROWS["alg1-greedy"].learner == LMC()
-    assert ROWS["alg1-online-greedy"].chooser == Greedy()
+    assert ROWS["alg1-adf-greedy"].chooser == Greedy()
     for name in ("alg1-ucb-greedy", "alg1-hetero-joint", "alg1-hetero-pg", "alg1-ucb-"):
         with pytest.raises(InputError, match="no agent is called"):
             named([name])

@@ -270,13 +270,6 @@ def test_after_a_full_disk_the_same_command_goes_on(
     assert refused(capsys, "run", "fig1-gaussian", *SMALL, code=1) == f"runs/x: {os.strerror(kind)}{kept}"
 
 
-def test_a_number_of_thousands_of_digits_is_refused_without_advice_on_code(capsys: Capture) -> None:
-    Path("spec.toml").write_bytes(HEAD + b"[run]\nrounds = " + b"9" * 5000)
-    said = refused(capsys, "run", "spec.toml")
-    told = "a whole number of more than 4300 digits"
-    assert said == f"experiment: 'spec.toml' is not TOML ({told}); allowed: a TOML file"
-
-
 MEMORY = [
     ("abc", [], "UNFOG_MEMORY: 'abc'; allowed: an amount of memory, such as 8GB, 512MB or 2GiB"),
     ("1", [], r"problem\..*; allowed: what fits in UNFOG_MEMORY, 1 byte"),

@@ -130,7 +130,7 @@ def test_list_says_what_is_there(capsys: Capture, monkeypatch: pytest.MonkeyPatc
     assert "get it with" not in out
     Path("folder/u.data").write_bytes(b"<html>")
     _, out, _ = unfog(capsys, "data", "list")
-    assert "wrong file: ml-100k/u.data is a web page, not MovieLens-100K\n" in out
+    assert "wrong file: ml-100k/u.data differs from MovieLens-100K\n" in out
     assert "get it with `unfog data fetch movielens`\n" in out
 
 

@@ -59,7 +59,7 @@ def test_a_table_and_a_figure(capsys: Capture) -> None:
 
 @pytest.mark.slow
 def test_json_is_all_there_is_and_repeats_itself(capsys: Capture) -> None:
-    words = (*SMALL, "lmc:temperature=0,online", "--agent", "alg2", "--json", "--out", "here")
+    words = (*SMALL, "lmc:temperature=0,adf", "--agent", "alg2", "--json", "--out", "here")
     code, out, err = unfog(capsys, *words)
     assert (code, err) == (0, "")
     facts = json.loads(out, parse_constant=pytest.fail)
@@ -67,10 +67,10 @@ def test_json_is_all_there_is_and_repeats_itself(capsys: Capture) -> None:
     assert (facts["experiment"], facts["agent"], facts["rounds"], facts["seed"]) == ("small", "alg2", 40, 0)
     assert facts["nuts"]["rhat"] < 1.01
     assert facts["nuts"]["divergences"] == 0
-    greedy, online = facts["learners"]["lmc:temperature=0"], facts["learners"]["online"]
+    greedy, adf = facts["learners"]["lmc:temperature=0"], facts["learners"]["adf"]
     assert list(greedy) == ["mean_rms", "mean_max", "spread", "narrowest", "widest", "volume", "z", "z_long"]
     assert greedy["spread"] < 1e-9
-    assert online["z_long"] is None
+    assert adf["z_long"] is None
     assert all(Path(path).is_file() for path in facts["figures"])
     pictures = [Path(path).read_bytes() for path in facts["figures"]]
     assert unfog(capsys, *words)[1] == out

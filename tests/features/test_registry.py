@@ -1,9 +1,7 @@
 """Maps by name: the same in specs and in Python, aliases, importable builders, and what is refused."""
 
 import pickle
-import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +25,6 @@ NUMBER = 3
     [
         ("quadratic", Quadratic, (4, 2)),
         ("product", Product, (4, 2)),
-        ("linear", Product, (4, 2)),
         ("per_arm", PerArm, (4, 2)),
         ("matrix", Matrix, (4, 3, 2)),
         (f"{__name__}:WAVES", Quadrature, (4, 2)),
@@ -46,15 +43,6 @@ def test_names_are_those_of_the_functions() -> None:
     assert unfog.features.quadratic is quadratic
     assert isinstance(quadratic(np.ones((3, 2))).at(np.ones(2)), QuadraticDesign)
     assert builder(quadratic) is quadratic
-
-
-def test_the_old_name_of_matrix_warns() -> None:
-    with pytest.warns(DeprecationWarning, match=r"unfog\.features\.matrix"):
-        old: Any = unfog.linear
-    assert old is unfog.features.matrix
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert "linear" not in dir(unfog)
 
 
 REFUSED = {

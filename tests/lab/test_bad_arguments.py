@@ -25,7 +25,7 @@ def nested(depth: int) -> list[Any]:
 
 JUNK: list[Any] = [None, 5, -1, 0, True, "x", "", "a\0b", "a" * 5000, "\udcff", b"x", 1.5, float("nan")]
 JUNK += [1e-320, float("inf"), 10**5000, [], {}, [None], [5], ["alg1", 5], [["alg1"]], object(), int, len]
-JUNK += [np.array([1, 2]), np.array("x"), np.float64(3), complex(1, 2), range(3), {"alg1"}, nested(5000)]
+JUNK += [np.array([1, 2]), np.array("x"), np.float64(3), complex(1, 2), range(3), {"alg1"}, nested(50)]
 PROBLEM = unfog.GaussianProblem(dim=2, actions=3)
 LOG = {"arm": ["a", "b"] * 5, "reward": [1.0, 0.0] * 5, "probability": [0.5] * 10, "context.x": [0.5] * 10}
 SMALL: dict[str, Any] = {"rounds": 2, "trials": 1, "agents": ["alg1"]}

@@ -14,7 +14,6 @@ from unfog import simulation
 from unfog.cli import main
 from unfog.lab import run_folder
 from unfog.lab.prepare import prepare
-from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse
 from unfog.paper import bounds as studies
 from unfog.simulation import engines
@@ -97,7 +96,7 @@ def test_a_problem_that_is_there_is_not_built_again(spec: Path, counted: Counter
 
 def test_every_run_of_a_study_is_prepared_once(spec: Path, counted: Counter[str]) -> None:
     spec.write_text(
-        TEXT.replace('"robust", "robust:nu=4"', '"alg1"').replace("dim = 2", 'dim = 2\nfeatures = "linear"')
+        TEXT.replace('"robust", "robust:nu=4"', '"alg1"').replace("dim = 2", 'dim = 2\nfeatures = "product"')
         + SWEEP
     )
     plays = studies.planned(load(spec))
@@ -162,24 +161,6 @@ def test_a_subclass_is_run_and_not_taken_for_its_base(tmp_path: Path) -> None:
     assert unfog.run(problem, rounds=3, trials=2, agents=["alg1"]).attrs["experiment"] == "experiment"
     with pytest.raises(InputError, match=r"^out: .*a TOML file cannot describe"):
         unfog.run(problem, rounds=3, trials=2, agents=["alg1"], out=tmp_path / "run")
-
-
-def test_folders_of_older_versions_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As they wrote it: an engine called chip, features called linear."""
-    old = small(engine="chip").model_dump()
-    old["run"]["engine"], old["problem"]["features"] = "chip", "linear"
-    was = Spec.model_validate(old)
-    plan = prepare(small())
-    folder = keep(plan._replace(spec=was), tmp_path / "old")
-    assert 'engine = "chip"' in (folder / "spec.toml").read_text()
-    data = open_run(folder)
-    assert unfog.table(data).startswith("experiment: 4 trials")
-    unfog.figure(data)
-    with pytest.raises(SystemExit) as ended:
-        main(["show", str(folder)])
-    assert not ended.value.code
-    assert load(folder / "spec.toml").run.engine == "cuda"
-    assert prepare(load(folder / "spec.toml", {"engine": "numpy"})).spec.problem["dim"] == 2
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Tables, summaries and figures against numbers computed by hand."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,7 @@ from matplotlib.lines import Line2D
 from scipy import stats
 
 import unfog
-from tests.lab.first_layout import written_back
-from unfog.cli import main
 from unfog.lab import figures, report
-from unfog.lab.run import open_run
 from unfog.lab.spec import parse
 
 AGENTS = ["alg1", "oracle", "naive"]
@@ -263,25 +259,3 @@ def test_three_rounds_have_no_quarters() -> None:
     short = users(rounds=3, agents=["unfog"])
     assert unfog.summary(short)["agents"]["unfog"]["linear_share"] is None
     assert unfog.table(short, tails=True).splitlines()[3].split()[-1] == "-"
-
-
-def aged(folder: Path) -> None:
-    """Make a run folder one of before: without the losses and the rounds that were added since."""
-    old = open_run(folder).drop_vars(["regret_realised", "regret_bayes"]).isel(round=[0, -1])
-    written_back(folder, bytes(old.to_netcdf(engine="scipy")))
-
-
-def test_old_run_folders_open_and_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    spec = {"problem": {"kind": "movielens", "ratings": "stand-in"}, "run": {"trials": 3, "rounds": 9}}
-    unfog.run(parse(spec), out=tmp_path / "run")
-    aged(tmp_path / "run")
-    data = open_run(tmp_path / "run")
-    row = unfog.summary(data)["agents"]["alg1"]
-    assert row["linear_share"] is None
-    assert not {key for key in row if "realised" in key or "bayes" in key}
-    figures.figure(data)
-    for options in ([], ["--tails"], ["--parts"], ["--json"]):
-        with pytest.raises(SystemExit) as left:
-            main(["show", str(tmp_path / "run"), *options])
-        assert left.value.code == 0
-        assert "alg1" in capsys.readouterr().out

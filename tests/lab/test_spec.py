@@ -23,25 +23,11 @@ def complete(data: dict[str, Any]) -> Spec:
     return spec.model_copy(update={"problem": _completed(spec, build_problem(spec.problem))})
 
 
-def test_linear_is_read_as_product_for_ever() -> None:
-    old, new = (
-        complete({"problem": {**SMALL, "features": name}, "run": {"agents": ["alg1"]}})
-        for name in ("linear", "product")
-    )
-    assert old == new
-    assert old.problem["features"] == "product"
-    assert complete(tomllib.loads(to_toml(old))) == old
-    problem = unfog.GaussianProblem(dim=2, actions=3, features="linear")
-    assert problem.features == "product"
-    one, two = (simulate(p, ["alg1"], rounds=9, trials=2) for p in (problem, build_problem(new.problem)))
-    assert np.array_equal(one.values["regret"], two.values["regret"])
-
-
 def test_a_sweep_over_features_keeps_the_names_it_was_given() -> None:
     swept = parse(
-        {"problem": SMALL, "run": {"agents": ["alg1"]}, "sweep": {"features": ["linear", "per_arm"]}}
+        {"problem": SMALL, "run": {"agents": ["alg1"]}, "sweep": {"features": ["product", "per_arm"]}}
     )
-    assert [suffix for suffix, _ in swept.settings()] == [" features=linear", " features=per_arm"]
+    assert [suffix for suffix, _ in swept.settings()] == [" features=product", " features=per_arm"]
 
 
 def test_an_importable_builder_makes_a_spec() -> None:

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
 import unfog
-from tests.lab.first_layout import written_back
 from unfog.lab import figures, results, storage, sweep
 from unfog.lab.datasets.movielens import MovieLens, Ratings
 from unfog.lab.prepare import prepare
@@ -172,35 +171,6 @@ def test_the_table_is_in_groups_and_fits(swept: Any) -> None:
         assert [line.split(" ± ")[0].split()[-2] for line in (first, naive, last)] == AGENTS
         gap = facts["pairs"][f"naive{label} - oracle{label}"]["mean"]
         assert float(naive.split(" ± ")[1].split()[1]) == pytest.approx(gap, abs=0.0501)
-
-
-def old_layout(data: xr.Dataset, field: str) -> xr.Dataset:
-    """As older versions kept a sweep: the setting in the names of the agents, and no dimension for it."""
-    parts = []
-    for value in data[field].values.tolist():
-        names = [f"{name} {field}={value}" for name in data["agent"].values]
-        parts.append(data.sel({field: value}, drop=True).assign_coords(agent=names))
-    return xr.concat(parts, "agent").assign_attrs(data.attrs)
-
-
-def test_folders_of_the_old_layout_open_and_show_as_before(tmp_path: Path) -> None:
-    swept = spec({"actions": [3, 4]})
-    folder = keep(prepare(swept), tmp_path / "old")
-    new = open_run(folder)
-    written_back(folder, bytes(old_layout(new, "actions").to_netcdf(engine="scipy")))
-    old = open_run(folder)
-    assert dict(old.sizes) == {"agent": 6, "trial": 7, "round": 12}
-    facts = unfog.summary(old)
-    assert facts["agents"] == unfog.summary(new)["agents"]
-    assert len(facts["pairs"]) == 15
-    rows = unfog.table(old).splitlines()
-    assert rows[1].split() == ["agent", "regret", "minus", "oracle"]
-    assert [row[:16].strip() for row in rows[2:-1]] == list(facts["agents"])
-    # Each is compared with the oracle of its own setting, as in the new layout.
-    own = [row.split()[-3:] for row in unfog.table(new).splitlines()[3:-1]]
-    assert [row.split()[-3:] for row in rows[2:-1]] == own
-    [mine], [before] = figures.figure(new).axes, figures.figure(old).axes
-    assert points(mine) == points(before)
 
 
 def points(axes: Axes) -> list[list[Any]]:

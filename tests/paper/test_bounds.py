@@ -37,7 +37,7 @@ PROBLEM: dict[str, Any] = {
     "dim": 3,
     "actions": 5,
     "action_law": "uniform",
-    "features": "linear",
+    "features": "product",
     "context_mean": 0.1,
     "context_cov": 0.06,
     "noise_cov": 0.05,

@@ -64,7 +64,7 @@ class Shown(Conjugate):
         return super().update(parameters, state, evidence, reward)
 
 
-@pytest.mark.parametrize("problem", [PROBLEM, GaussianProblem(dim=3, actions=4, features="linear")])
+@pytest.mark.parametrize("problem", [PROBLEM, GaussianProblem(dim=3, actions=4, features="product")])
 def test_the_rounds_are_those_of_a_run(problem: GaussianProblem) -> None:
     Shown.rows.clear()
     Shown.rewarded.clear()
@@ -239,7 +239,7 @@ def test_under_the_papers_conditions_the_sum_is_far_below_its_bound() -> None:
         dim=4,
         actions=10,
         action_law="uniform",
-        features="linear",
+        features="product",
         context_cov=0.2,
         noise_cov=0.2,
         bias_cov=0.2,
@@ -270,6 +270,6 @@ def test_what_makes_no_sense_is_refused(case: str) -> None:
 
 def test_other_problems_are_refused() -> None:
     with pytest.raises(InputError, match=r"problem: bernoulli rewards; allowed: rewards with Gaussian noise"):
-        measure(LogisticProblem(features="linear"), rounds=5)
+        measure(LogisticProblem(features="product"), rounds=5)
     with pytest.raises(InputError, match="problem: the features are Quadratic; allowed: features linear"):
         measure(GaussianProblem(), rounds=5)

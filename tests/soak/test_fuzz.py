@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unfog.agents.catalogue import AGENTS, FORMER, PARTS, Catalogue, named
+from unfog.agents.catalogue import AGENTS, PARTS, Catalogue, named
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import DEFAULTS, KINDS, parse
 from unfog.validation import InputError
@@ -27,15 +27,15 @@ JUNK: list[Any] = [
     True,
     None,
     "",
-    "linear",
+    "product",
     "x:y",
 ]
-JUNK += ["normal", [1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [], {}, [1, [2]], "chip"]
+JUNK += ["normal", [1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [], {}, [1, [2]], "cuda"]
 
 
 def name(chance: random.Random) -> str:
     pieces = [chance.choice([*AGENTS, "nobody", "", "mod:x", "a.b:c"])]
-    pieces += chance.choices([*PARTS, *FORMER, "junk", ""], k=chance.randrange(3))
+    pieces += chance.choices([*PARTS, "junk", ""], k=chance.randrange(3))
     told = [f":{chance.choice(SETTINGS)}={chance.choice(VALUES)}" for _ in range(chance.randrange(3))]
     text = list("-".join(pieces) + "".join(told))
     if chance.random() < 0.2 and text:

@@ -276,9 +276,8 @@ def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], list[Agent]]:
 
 LEARNERS: dict[str, Any] = {part.name: part for part in (vars(learn)[name] for name in learn.__all__)}
 CHOOSERS: dict[str, Any] = {part.name: part for part in (vars(choose)[name] for name in choose.__all__)}
-FORMER = {"online": "adf"}  # names that specs and results of older versions hold
 PARTS = {**LEARNERS, **CHOOSERS}
-_CUT = re.compile(rf"-(?=(?:{'|'.join([*PARTS, *FORMER])})(?:[-:]|$))")
+_CUT = re.compile(rf"-(?=(?:{'|'.join(PARTS)})(?:[-:]|$))")
 
 
 def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "gaussian") -> Agent:
@@ -302,7 +301,7 @@ def _parts(kind: str, whole: str, pieces: Sequence[str]) -> Iterator[tuple[str, 
     places = set()
     for piece in pieces:
         told, *settings = piece.split(":")
-        part = PARTS[FORMER.get(told, told)]
+        part = PARTS[told]
         place = "learner" if part in LEARNERS.values() else "chooser"
         if place in places or (place == "learner" and part.rewards != kind):
             raise KeyError(whole)

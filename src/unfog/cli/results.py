@@ -61,7 +61,6 @@ def show_command(
     from unfog.lab.baselines import folder
 
     checked_folder(run)
-    say_older(run)
     if folder.is_suite(run):
         refuse_columns(parts or tails)
         say_suite(folder.read(run), json)
@@ -87,16 +86,6 @@ def say_suite(found: "Comparison", json: bool) -> None:
     typer.echo(jsonlib.dumps(plain(found), allow_nan=False) if json else str(found))
 
 
-def say_older(run: Path) -> None:
-    """A word on a folder of an older layout."""
-    from unfog.lab import run_folder
-    from unfog.lab.baselines import folder
-
-    said = folder.older(run) if folder.is_suite(run) else run_folder.older(run)
-    if said is not None:
-        typer.echo(f"unfog: {said}", err=True)
-
-
 def refuse_columns(wanted: bool) -> None:
     """A suite has a table of its own."""
     from unfog.validation import InputError
@@ -115,7 +104,6 @@ def plot_command(
 
     made_folder("out", out)
     checked_folder(run)
-    say_older(run)
     for path in drawn(run, out / run.resolve().name):
         typer.echo(path)
 

@@ -24,7 +24,6 @@ BUILT_IN: dict[str, MapBuilder] = {
     "own": own,
     "slopes": slopes,
 }
-ALIASES = {"linear": "product"}  # what specs said before there were two linear maps
 ALLOWED = "a map of K actions (..., K, p) and contexts (..., d) to m features (..., K, m)"
 IMPORTED = "module:name of a function from actions to a map"
 
@@ -41,10 +40,9 @@ def builder(features: str | MapBuilder) -> MapBuilder:
         if not callable(made):
             raise InputError("features", f"{features!r} is {made!r}", IMPORTED)
         return made
-    name = ALIASES.get(features, features) if isinstance(features, str) else None
-    if name not in BUILT_IN:
+    if not isinstance(features, str) or features not in BUILT_IN:
         raise InputError("features", shown(features), f"{', '.join(BUILT_IN)}, or {IMPORTED}")
-    return BUILT_IN[name]
+    return BUILT_IN[features]
 
 
 def check_map(make: Callable[[], FeatureMap], number: int, dim: int) -> None:

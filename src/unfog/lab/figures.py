@@ -95,7 +95,7 @@ def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = 
     'reward lost so far (regret)'
     """
     spec = Spec.model_validate_json(data.attrs["spec"])
-    if _single(data, spec):
+    if _single(data):
         spec = spec.model_copy(update={"sweep": {}})
     if spec.sweep and not _few(spec):
         return sweep_figure(data, spec, spec.title if title is None else title, width)
@@ -117,9 +117,9 @@ def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = 
     return chart
 
 
-def _single(data: xr.Dataset, spec: Spec) -> bool:
+def _single(data: xr.Dataset) -> bool:
     """Whether this is one setting of a sweep, taken out of it."""
-    return set(data["regret"].dims) <= set(OWN) and {*data["agent"].values} <= {*spec.run.agents}
+    return set(data["regret"].dims) <= set(OWN)
 
 
 def _few(spec: Spec) -> bool:
@@ -284,13 +284,9 @@ def cut(data: xr.Dataset, spec: Spec) -> tuple[list[str], Axis, list[Panel]]:
     """The agents, the axis, and the panels with what is in them."""
     found = flat(data)
     ends = {line.label: (line.mean[-1], line.half_width[-1]) for line in drawn(found)}
-    agents, settings, labels = found.agents, found.settings, found.labels
-    if labels == [""]:  # a folder of an older version: the setting is in the names
-        [(field, values)] = sweeps.values(spec.sweep).items()
-        agents, settings = spec.run.agents, [{field: str(value)} for value in values]
-        labels = [sweeps.label(setting) for setting in settings]
-    finals = np.array([[ends[agent + label] for agent in agents] for label in labels])
-    axis, along, titles = _laid_out(settings, spec)
+    agents = found.agents
+    finals = np.array([[ends[agent + label] for agent in agents] for label in found.labels])
+    axis, along, titles = _laid_out(found.settings, spec)
     panels = []
     for title in dict.fromkeys(titles):
         own = [place for place, other in enumerate(titles) if other == title]

@@ -151,7 +151,7 @@ def _one(losses: dict[str, Array], found: Flat) -> dict[str, float | None]:
 
 
 def _linear(regret: Array, rounds: Ints) -> dict[str, float | None]:
-    """The share of trials that grow linearly; null where a run is too short or, being old, lacks rounds."""
+    """The share of trials that grow linearly; null where a run is too short, or stores too few rounds."""
     ends = quarters(int(rounds[-1]))
     if ends is None or not np.isin(ends, rounds).all():
         return {"linear_share": None}
@@ -219,23 +219,14 @@ def table(
     naive  8.0 ± 2.6   +3.6 ± 3.3...
     mean ... ± 95 % half-width...
     """
-    found, sweep = flat(data), json.loads(data.attrs["spec"]).get("sweep", {})
-    facts = _summary(data, found, seconds)
-    return text(found, facts, sweeps.labels(sweep), seconds=seconds, parts=parts, tails=tails)
+    found = flat(data)
+    return text(found, _summary(data, found, seconds), seconds=seconds, parts=parts, tails=tails)
 
 
-def text(
-    found: Flat,
-    facts: dict[str, Any],
-    labels: Sequence[str],
-    *,
-    seconds: float | None,
-    parts: bool,
-    tails: bool,
-) -> str:
-    """The table of a run, from its summary; `labels` are what a sweep's settings are called."""
+def text(found: Flat, facts: dict[str, Any], *, seconds: float | None, parts: bool, tails: bool) -> str:
+    """The table of a run, from its summary."""
     swept = bool(found.settings[0])
-    rows = _rows(found, [] if swept else labels)
+    rows = _rows(found)
     shown = [loss for loss in LOSSES if parts and loss in found.losses]
     spreads = [*SPREAD] if tails else []
     cells = _cells(facts, rows, shown, spreads, student_reach(found.trials))
@@ -256,15 +247,9 @@ def _head(facts: dict[str, Any], seconds: float | None) -> list[str]:
     return [*textwrap.wrap(f"{facts['experiment']}: {told}", WIDTH), *search.found(facts), *note]
 
 
-def _rows(found: Flat, labels: Sequence[str]) -> Rows:
-    """The rows of all settings; one's reference is the usual one of its own setting, or the first.
-
-    Folders of older versions have settings in the names of their agents: `labels` are how these end.
-    """
+def _rows(found: Flat) -> Rows:
+    """The rows of all settings; one's reference is the usual one of its own setting, or the first."""
     pairs = [(name, label) for label in found.labels for name in found.agents]
-    if any(labels):
-        ends = [next((x for x in labels if x and name.endswith(x)), "") for name, _ in pairs]
-        pairs = [(name.removesuffix(end), end) for (name, _), end in zip(pairs, ends, strict=True)]
     first = {label: name for name, label in reversed(pairs)}
     whom = {label: REFERENCE if (REFERENCE, label) in pairs else name for label, name in first.items()}
     shared = {*whom.values()}

@@ -1,10 +1,8 @@
 """Results as an xarray Dataset, and back to plain arrays with the settings of a sweep on one axis.
 
-    a run without a sweep   (agent, trial, round)
-    a grid                  (FIELD, ..., agent, trial, round), a dimension for each field
-    a list of settings      (setting, agent, trial, round), each field a coordinate along `setting`
-
-Folders of older versions have no dimension for a sweep: its settings are in the names of the agents.
+a run without a sweep   (agent, trial, round)
+a grid                  (FIELD, ..., agent, trial, round), a dimension for each field
+a list of settings      (setting, agent, trial, round), each field a coordinate along `setting`
 """
 
 import io
@@ -14,16 +12,11 @@ from typing import Any, NamedTuple
 
 import xarray as xr
 
-from unfog._io import DamagedError
 from unfog.lab import sweep as sweeps
 from unfog.maths.arrays import Array, Ints
 from unfog.simulation import Curves
 
 OWN = ("agent", "trial", "round", "curve")  # dimensions that are not those of a sweep
-
-
-# What SciPy and xarray make of bytes that are no netCDF
-UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, EOFError, OverflowError)
 
 
 class Flat(NamedTuple):
@@ -64,10 +57,7 @@ def dataset(curves: Curves, sweep: sweeps.Sweep) -> xr.Dataset:
 
 def opened(content: bytes) -> xr.Dataset:
     """From the bytes of a file; text as text, which comes from there as objects."""
-    try:
-        data = xr.load_dataset(io.BytesIO(content), engine="scipy")
-    except UNREADABLE as error:
-        raise DamagedError(f"it is no netCDF ({error})") from None
+    data = xr.load_dataset(io.BytesIO(content), engine="scipy")
     return data.assign_coords({n: x.astype(str) for n, x in data.coords.items() if x.dtype == object})
 
 

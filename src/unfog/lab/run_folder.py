@@ -3,11 +3,10 @@
 A run is its spec, its seed, and the versions and the code that decide its result. `run.json` holds this
 identity with the hashes of `spec.toml` and `curves.nc`, and is sealed (_io.py). `timing.json` is sealed, too,
 and names its run. Every file is checked against its hash when it is read, and a damaged one is refused by
-name. Folders of the first layout have hashes of the spec and the curves alone.
+name. So is a folder of another layout, with the version that made it.
 """
 
 import hashlib
-import json
 import math
 import os
 import platform
@@ -18,7 +17,7 @@ from importlib import import_module, metadata, resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unfog._io import DamagedError, content, digest, near, parsed, reason, unsealed
+from unfog._io import SEAL, DamagedError, content, digest, near, parsed, reason, unsealed
 from unfog.agents.agent import PLACES
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import KINDS, to_toml
@@ -26,7 +25,7 @@ from unfog.validation import REFERENCE, InputError, shown
 from unfog.version import __version__
 from unfog.worlds.composed import Composed
 
-LAYOUT = 2  # of a run folder and its files; folders of the first one do not say theirs
+LAYOUT = 2  # of a run folder and its files
 NUMERIC = (  # what decides results, but for the maths on paper in the rest of `theory`
     "maths",
     "channel",
@@ -43,15 +42,15 @@ NUMERIC = (  # what decides results, but for the maths on paper in the rest of `
 
 RUN, SPEC, CURVES, TIMING = "run.json", "spec.toml", "curves.nc", "timing.json"
 MADE = "a folder made by `unfog run`"
-FIRST = {"code", "experiment", "seed", "spec", "versions"}  # what an identity of the first layout says
+ENTRIES = {"code", "experiment", "seed", "spec", "versions"}  # what an identity has, at least
 ENDS = ("curves", "trials_found")  # what a run.json says that is known at the end of a run alone
 
 UNFINISHED = ".partial"  # what a run's folder is called until it is done (lab/storage.py)
 OURS = f"another name: folders that end in {UNFINISHED} are of unfinished runs"
 
 
-class NewerError(InputError):
-    """A folder that only a newer version knows how to read."""
+class LayoutError(InputError):
+    """A folder that another version of unfog made, in another layout."""
 
 
 class Finished(NamedTuple):
@@ -60,11 +59,6 @@ class Finished(NamedTuple):
     identity: dict[str, Any]  # as `manifest` made it
     curves: bytes
     seconds: float | None  # None: it is not known
-
-    @property
-    def layout(self) -> int:
-        """Of the folder's files."""
-        return layout_of(self.identity)
 
 
 def run_folder(out: str | os.PathLike[str]) -> Path:
@@ -147,13 +141,12 @@ def files(own: Iterable[str] = ()) -> list[Path]:
 def read(folder: Path) -> Finished:
     """A finished run, whole; anything else is refused."""
     identity = identity_of(folder)
-    owner = digest(identity)
     curves, spec = (content("run", folder / name, MADE) for name in (CURVES, SPEC))
-    for name, found, expected in ((CURVES, curves, identity["curves"]), (SPEC, spec, identity.get("spec"))):
+    for name, found, expected in ((CURVES, curves, identity["curves"]), (SPEC, spec, identity["spec"])):
         if hashlib.sha256(found).hexdigest() != expected:
             raise InputError("run", f"{str(folder / name)!r} is damaged: its hash differs", MADE)
     begun = {name: value for name, value in identity.items() if name not in ENDS}
-    return Finished(begun, curves, _seconds(folder, owner, layout_of(identity)))
+    return Finished(begun, curves, _seconds(folder, digest(identity)))
 
 
 def identity_of(folder: Path) -> dict[str, Any]:
@@ -163,74 +156,51 @@ def identity_of(folder: Path) -> dict[str, Any]:
     if folder.name.endswith(UNFINISHED):
         problem = f"{str(folder)!r} is unfinished"
         raise InputError("run", problem, MADE + "; the same command goes on with it")
+    said = content("run", folder / RUN, MADE)
     try:
-        found = stated(content("run", folder / RUN, MADE), {*FIRST, "curves"})
+        return identity_in(folder, said, finished=True)
     except DamagedError as error:
         raise InputError("run", f"{str(folder / RUN)!r} is damaged: {error}", MADE) from None
-    refuse_newer(folder, found, _version(found) or "of another version")
+
+
+def identity_in(folder: Path, said: bytes, *, finished: bool) -> dict[str, Any]:
+    """What these bytes, the run.json of this folder, say; DamagedError where they are another file's."""
+    found = in_this_layout(folder, said)
+    if not found.keys() >= ENTRIES or ("curves" in found) != finished or _version(found) is None:
+        raise DamagedError("it is another file")
     return found
 
 
-def stated(said: bytes, first: set[str]) -> dict[str, Any]:
-    """What a run.json says, which has these entries: sealed, or as the first layout had it.
+def in_this_layout(folder: Path, said: bytes) -> dict[str, Any]:
+    """What a sealed file says that has a layout; LayoutError where another version of unfog made the folder.
 
-    Other files are sealed, too, and may have come in its place. What a newer one has to say is not known.
+    The first layout had neither seals nor a number.
     """
     try:
         found = unsealed(said)
+        layout = found.get("layout")
     except DamagedError:
-        return _first(said, first)
-    complete = first <= found.keys() and ("curves" in found) == ("curves" in first)
-    if layout_of(found) > LAYOUT or (complete and _version(found) is not None):
-        return found
-    raise DamagedError("it is another file")
+        found, layout = parsed(said), 1
+        if {SEAL, "layout"} & found.keys() or _version(found) is None:
+            raise
+    if type(layout) is not int or layout < 1:
+        raise DamagedError("its layout is no whole number, at least 1")
+    if layout != LAYOUT:
+        version, newer = _version(found) or "of another version", ", or a newer unfog" * (layout > LAYOUT)
+        problem = f"{str(folder)!r} was made by unfog {version}, in layout {layout}"
+        raise LayoutError("run", problem, f"layout {LAYOUT}{newer}")
+    return found
 
 
-def _first(said: bytes, first: set[str]) -> dict[str, Any]:
-    """As the first layout had it: these entries and nothing else, in the order of the alphabet."""
-    found = parsed(said)
-    old = json.dumps(found, indent=2, sort_keys=True) + "\n"
-    if _version(found) is not None and found.keys() - {"data"} == first and old.encode() == said:
-        return found
-    raise DamagedError("its hash differs")
-
-
-def _version(found: dict[str, Any]) -> str | None:
-    """The version of this package that a run.json names, where it does."""
-    versions = found.get("versions")
-    return str(versions["unfog"]) if isinstance(versions, dict) and "unfog" in versions else None
-
-
-def layout_of(identity: dict[str, Any]) -> int:
-    """What a folder says of its layout; the first one said nothing."""
-    found = identity.get("layout", 1)
-    if type(found) is int and found >= 1:
-        return found
-    raise DamagedError("its layout is no whole number, at least 1")
-
-
-def refuse_newer(folder: Path, said: dict[str, Any], version: str) -> None:
-    """Raise NewerError for a folder in a newer layout, and InputError if its layout is damaged."""
-    try:
-        found = layout_of(said)
-    except DamagedError as error:
-        raise InputError("run", f"{str(folder)!r} is damaged: {error}", MADE) from None
-    if found > LAYOUT:
-        problem = f"{str(folder)!r} was made by unfog {version}, in layout {found}"
-        raise NewerError("run", problem, f"layouts up to {LAYOUT}, or a newer unfog")
-
-
-def older(folder: Path) -> str | None:
-    """What is to be said of a folder that an older version made."""
-    found = identity_of(folder)
-    said = f"{folder} was made by unfog {_version(found)}, in an older layout: not all has a hash"
-    return None if layout_of(found) == LAYOUT else said
+def _version(found: dict[str, Any]) -> Any:
+    """The version of unfog that a run.json or a suite.json names, where it does."""
+    versions = found.get("versions", found)
+    return versions.get("unfog") if isinstance(versions, dict) else None
 
 
 def seconds(folder: Path) -> float | None:
     """How long a finished run took, where that is known."""
-    identity = identity_of(folder)
-    return _seconds(folder, digest(identity), layout_of(identity))
+    return _seconds(folder, digest(identity_of(folder)))
 
 
 def timing(owner: str, seconds: float) -> dict[str, Any]:
@@ -238,13 +208,13 @@ def timing(owner: str, seconds: float) -> dict[str, Any]:
     return {"run": owner, "seconds": seconds}
 
 
-def _seconds(folder: Path, owner: str, layout: int) -> float | None:
+def _seconds(folder: Path, owner: str) -> float | None:
     """How long a run took; it may be unknown, but not wrong."""
     if not (folder / TIMING).exists():
         return None
     said = content("run", folder / TIMING, MADE)
     try:
-        found = unsealed(said) if layout > 1 else {"run": owner, **parsed(said)}
+        found = unsealed(said)
         if found == timing(owner, seconds := float(found["seconds"])) and 0 <= seconds < math.inf:
             return seconds
     except (DamagedError, LookupError, TypeError, ValueError):

@@ -200,14 +200,13 @@ def explained(error: ValidationError, tables: Mapping[str, type[BaseModel]]) -> 
 
 
 def checked(spec: Spec) -> Spec:
-    """Check the values of a spec whose shape is right, and put its engine under its present name."""
-    spec = check_run(spec)
-    _check_problem(spec)
+    """Check the values of a spec whose shape is right."""
+    _check_problem(check_run(spec))
     return spec
 
 
 def check_run(spec: Spec) -> Spec:
-    """Check all but the problem, and put the engine under its present name."""
+    """Check all but the problem."""
     if not re.fullmatch(rf"[A-Za-z0-9_][A-Za-z0-9._-]{{0,{LONGEST_LOOKED_UP - 1}}}", spec.name):
         allowed = f"letters, digits, '.', '_' and '-', at most {LONGEST_LOOKED_UP}, no leading '.' or '-'"
         raise InputError("name", repr(spec.name), allowed)
@@ -221,7 +220,8 @@ def check_run(spec: Spec) -> Spec:
         count("run.points", spec.run.points, most=MOST_POINTS)
     if spec.run.precision is not None:
         precision_of("run.precision", spec.run.precision)
-    return with_run(spec, {"engine": engines.canonical(spec.run.engine, "run.engine")})
+    engines.check_name(spec.run.engine, "run.engine")
+    return spec
 
 
 def _check_problem(spec: Spec) -> None:

@@ -19,8 +19,7 @@ For each piece `arrays` lists name, type and shape of its arrays. A block is use
 plan of the run asks for and its numbers are finite. Any other block is removed, whatever is wrong with it,
 and its pieces are played again.
 
-An unfinished folder belongs to the run that run.json names. Where that file is damaged or lost, the blocks
-say so.
+An unfinished folder belongs to the run that run.json names; where that file is damaged the folder is refused.
 """
 
 import hashlib
@@ -30,7 +29,6 @@ import logging
 import os
 import re
 import shutil
-import stat
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
@@ -59,10 +57,8 @@ from unfog.lab.spec import to_toml
 from unfog.simulation.job import MOMENTS, Job, Part, Piece, Task
 from unfog.validation import InputError
 
-DIGEST = hashlib.sha256().hexdigest()  # of nothing; it is as long as any
 FLOATS = ("<f4", "<f8")
 WORDS = 8192  # bytes of what is said of a piece besides its numbers, at most
-OURS = re.compile(r"run\.json|lock|final|block-.*|.*\.tmp")  # names in an unfinished folder
 say = logging.getLogger("unfog.lab").warning
 
 
@@ -105,21 +101,22 @@ class Partial:
             self.tidy()
             raise self._exists()
         if self.folder.exists():
-            self._refuse_another()
+            self._check_owner()
         self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def _exists(self) -> InputError:
         return InputError("out", f"{str(self.target)!r} exists already", "a folder that does not exist yet")
 
-    def _refuse_another(self) -> None:
-        if not self.matches():
+    def _check_owner(self) -> None:
+        """Refuse a folder that does not belong to this spec and this code."""
+        try:
+            if owner_of(self.folder) in (None, self.run):
+                return
             problem = f"{str(self.folder)!r} holds another unfinished run"
-            raise InputError("out", problem, "another folder, or remove the unfinished run")
-
-    def matches(self) -> bool:
-        """Whether what is there belongs to this spec and this code."""
-        return owners(self.folder) <= {self.run}
+        except DamagedError as error:
+            problem = f"{str(self.folder / run_folder.RUN)!r} is damaged: {error}"
+        raise InputError("out", problem, "another folder, or remove the unfinished run")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -141,15 +138,11 @@ class Partial:
         if self.target.exists():  # finished by another just before the lock was ours
             self._remove_leftover()
             raise self._exists()
-        self._refuse_another()
+        self._check_owner()
         for path in (*self.folder.glob("*.tmp"), self.folder / "final"):
             remove(path)
-        if stated(self.folder) is None:
-            path = self.folder / run_folder.RUN
-            if path.exists():
-                say("unfog: %s is damaged and is made anew; blocks that say they are of this run stay", path)
-                remove(path)
-            write_atomically(path, sealed(self.identity))
+        if not (self.folder / run_folder.RUN).exists():
+            write_atomically(self.folder / run_folder.RUN, sealed(self.identity))
 
     def tidy(self) -> None:
         """Remove what a kill after the last step left beside a finished run."""
@@ -160,8 +153,8 @@ class Partial:
     def _is_leftover(self) -> bool:
         """Whether both folders are there, and of one run."""
         try:
-            return self.folder.is_dir() and owners(self.folder) <= {digest(read(self.target).identity)}
-        except (InputError, OSError):
+            return owner_of(self.folder) in (None, digest(read(self.target).identity))
+        except (InputError, OSError, DamagedError):
             return False
 
     def _remove_leftover(self) -> None:
@@ -224,6 +217,8 @@ class Partial:
             raise InputError("out", f"{str(self.target)!r} appeared meanwhile", "a folder of this run's own")
         os.rename(final, self.target)
         sync_folder(self.target.parent)
+        for block in self.folder.glob("block-*"):  # before run.json, which says whose they are
+            remove(block)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -285,27 +280,18 @@ def _place(block: Path) -> tuple[list[int], str]:
     return [int(number) for number in re.findall("[0-9]+", block.name)], block.name
 
 
-def owners(folder: Path) -> set[str]:
-    """The runs that a folder belongs to, by the hashes of their identities; none where nothing says so."""
-    said = stated(folder)
-    if said is not None:
-        return {said}
-    found = set[str]()
-    for path in folder.iterdir():
-        if not OURS.fullmatch(path.name):
-            found.add(path.name)  # whoever made this, it was not us
-        elif path.name.startswith("block-"):
-            with suppress(OSError):
-                found |= owner(path)
-    return found
+def owner_of(folder: Path) -> str | None:
+    """The run that an unfinished folder is of, by the hash of its identity; None where it is nobody's yet.
 
-
-def stated(folder: Path) -> str | None:
-    """The run that run.json says; None where that is damaged or missing."""
+    A kill may come before run.json is written, or at the very end. A folder with other files and without it
+    is somebody else's: the name of one comes back.
+    """
     try:
-        return digest(run_folder.stated(content_of(folder / run_folder.RUN), run_folder.FIRST))
-    except (OSError, DamagedError):
-        return None
+        said = content_of(folder / run_folder.RUN)
+    except FileNotFoundError:
+        theirs = [path.name for path in folder.iterdir() if path.name != "lock" and path.suffix != ".tmp"]
+        return theirs[0] if theirs else None
+    return digest(run_folder.identity_in(folder, said, finished=False))
 
 
 def packed(run: str, task: Task, parts: Sequence[Part]) -> bytes:
@@ -386,19 +372,3 @@ def _wanted(piece: Piece, jobs: Sequence[Job]) -> dict[str, tuple[int, ...]]:
     if len(job.curve):
         wanted |= {MOMENTS + name: (len(job.agents), len(job.curve), 2) for name in job.losses}
     return wanted
-
-
-def owner(path: Path) -> set[str]:
-    """The run that a block belongs to, of whatever plan and size that is; none where it is damaged."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        return set()
-    with open(path, "rb") as file:
-        expected = file.readline(len(DIGEST) + 1).rstrip(b"\n")
-        if (
-            len(expected) < len(DIGEST)
-            or hashlib.file_digest(file, "sha256").hexdigest().encode() != expected
-        ):
-            return set()
-        file.seek(len(DIGEST) + 1)
-        said = _said(file.readline())
-    return set() if said is None else {str(said.get("run"))}

@@ -107,7 +107,7 @@ def _arm_size(field: str, value: Any) -> int | None:
 
 
 def _features(field: str, value: Any) -> str:
-    return "product" if isinstance(value, str) and value == "linear" else path_of(field, value)
+    return path_of(field, value)
 
 
 def _rewards(field: str, value: Any) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 from unfog.agents.agent import Agent
 from unfog.agents.base import Chain, Evidence, Learner, Parameters, State
-from unfog.agents.catalogue import AGENTS, FORMER, LEARNERS, Catalogue, named
+from unfog.agents.catalogue import AGENTS, LEARNERS, Catalogue, named
 from unfog.agents.runner import StepDraws
 from unfog.channel.knowledge import Knowledge
 from unfog.lab.labels import looks
@@ -163,7 +163,7 @@ def learner_named(agent: str, name: str) -> Learner:
     """A learner by its name and settings, written as in the names of agents: lmc:temperature=1."""
     known = [one for one, learner in LEARNERS.items() if learner.rewards == "bernoulli"]
     told = name.partition(":")[0]
-    if FORMER.get(told, told) not in known:
+    if told not in known:
         allowed = f"{', '.join(known)}; settings are written lmc:temperature=1"
         raise InputError("learners", repr(name), allowed, nearest(told, known))
     return named([f"{agent}-{name}"], "learners", Catalogue("bernoulli"))[0].learner

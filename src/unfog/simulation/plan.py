@@ -149,7 +149,7 @@ def plan(
     grid = stored_rounds(rounds, trials, len(problems) * len(rows), points)
     curve = curve_rounds(rounds, grid, len(problems) * len(rows)) if points is None else grid[:0]
     refuse_too_much(grid, trials, len(problems) * len(rows))
-    wanted = engines.canonical(engine)
+    wanted = engines.check_name(engine)
     precision = None if precision is None else precision_of("precision", precision)
     one_of("draws", draws, DRAWS)
     jobs = [Job(problem, rows, grid, curve, seed, decompose, precision, draws) for problem in problems]

@@ -18,7 +18,6 @@ from unfog import validation
 from unfog.features.base import Context, FeatureMap, MapBuilder
 from unfog.features.linear import Own, of_all_arms
 from unfog.features.per_arm import per_arm
-from unfog.features.registry import ALIASES
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.logistic import NODES
 from unfog.maths.random import generator
@@ -89,8 +88,6 @@ class Synthetic(UnitFields, Composed):
 
     def __post_init__(self) -> None:
         """Check every field, and factorise the covariances."""
-        if isinstance(self.features, str):  # a stored spec says the name that is used now
-            object.__setattr__(self, "features", ALIASES.get(self.features, self.features))
         _ = self._parts
 
     @property

@@ -142,14 +142,17 @@ def test_another_run_in_the_place_of_ours_is_refused(tmp_path: Path) -> None:
 
 
 def test_suites_of_other_layouts(tmp_path: Path) -> None:
-    found = Comparison((), {"drift": "nobody wanted to"})
     old = {"suite": "rivals", "asked": {}, "unfog": "0.1.0", "code": "of then"}
-    for name, data in (("suite.json", old), ("table.json", plain(found))):
-        (tmp_path / name).write_text(json.dumps(data, indent=1) + "\n")
-    assert folder.read(tmp_path) == found
-    assert "was made by unfog 0.1.0, in an older layout" in str(folder.older(tmp_path))
+    (tmp_path / "suite.json").write_text(json.dumps(old, indent=1) + "\n")
+    (tmp_path / "table.json").write_text(json.dumps(plain(Comparison((), {})), indent=1) + "\n")
+    with pytest.raises(InputError, match=r"made by unfog 0\.1\.0, in layout 1; allowed: layout 2$"):
+        folder.read(tmp_path)
+    with pytest.raises(InputError, match="exists already"):
+        folder.claim({}, tmp_path)
     (tmp_path / "suite.json").write_bytes(sealed({**old, "layout": 3}))
-    with pytest.raises(InputError, match=r"made by unfog 0\.1\.0, in layout 3; allowed: layouts up to 2"):
+    with pytest.raises(
+        InputError, match=r"made by unfog 0\.1\.0, in layout 3; allowed: layout 2, or a newer"
+    ):
         folder.read(tmp_path)
 
 
@@ -157,15 +160,24 @@ def test_a_damaged_table_is_made_anew(tmp_path: Path) -> None:
     told = suite.Asked(("missing",), ("linucb",), 5, 2)
     whole = suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept"))
     assert folder.read(tmp_path / "kept") == whole
-    assert folder.older(tmp_path / "kept") is None
     another = sealed(unsealed((tmp_path / "kept/table.json").read_bytes()) | {"suite": "0" * 64})
-    wrong_ones = [("suite.json", b"{}"), ("table.json", b"{}"), ("table.json", another), ("table.txt", b"{}")]
+    wrong_ones = [("table.json", b"{}"), ("table.json", another), ("table.txt", b"{}")]
     for name, wrong in wrong_ones:
         (tmp_path / "kept" / name).write_bytes(wrong)
         with pytest.raises(InputError, match=f"{name}' is damaged"):
             folder.read(tmp_path / "kept")
         assert suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept")) == whole
         assert folder.read(tmp_path / "kept") == whole
+
+
+def test_a_damaged_suite_json_is_refused(tmp_path: Path) -> None:
+    told = suite.Asked(("missing",), ("linucb",), 5, 2)
+    suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept"))
+    (tmp_path / "kept/suite.json").write_bytes(b"{}")
+    with pytest.raises(InputError, match=r"suite\.json' is damaged"):
+        folder.read(tmp_path / "kept")
+    with pytest.raises(InputError, match="exists already"):
+        folder.claim(told._asdict(), tmp_path / "kept")
 
 
 @pytest.mark.parametrize("name", ["run.json", "spec.toml", "curves.nc", "timing.json"])

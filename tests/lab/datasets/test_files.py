@@ -142,22 +142,20 @@ def test_unknown_names_are_refused() -> None:
 
 
 WRONG = {
-    "altered": (WHOLE.replace(b"\t5\t", b"\t4\t", 1), "differs .* 100,000 lines as it should have.* altered"),
-    "99,722 rows": ("".join(LINES[:99_722]).encode(), "differs .* 99,722 lines instead of 100,000"),
-    "cut": (WHOLE[:-7], "differs .* 99,999 lines"),
-    "longer": (WHOLE + b"\n", "differs .* 100,001 lines"),
-    "html": (PAGE, "is a web page"),
-    "html with a mark": (b"\xef\xbb\xbf" + PAGE, "is a web page"),
-    "zip": (GOOD, "is a zip archive.*unpack"),
-    "empty": (b"", "is empty"),
+    "altered": WHOLE.replace(b"\t5\t", b"\t4\t", 1),
+    "cut": WHOLE[:-7],
+    "longer": WHOLE + b"\n",
+    "page": PAGE,
+    "zip": GOOD,
+    "empty": b"",
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_files_are_refused_by_their_hash(case: str, places: dict[str, Path]) -> None:
-    content, complaint = WRONG[case]
+    content = WRONG[case]
     path = place(places["given"], content)
-    with pytest.raises(InputError, match=rf"^data: ml-100k/u\.data {complaint}") as refused:
+    with pytest.raises(InputError, match=r"^data: ml-100k/u\.data differs from MovieLens-100K; ") as refused:
         locate("movielens", places["given"])
     assert f"sha256 {DATASETS['movielens'].sha256}: remove {path}, then --data" in str(refused.value)
     assert "`unfog data fetch movielens`" in str(refused.value)
@@ -187,13 +185,13 @@ def test_a_file_is_hashed_once_until_it_changes(
 ) -> None:
     path = place(places["given"], WHOLE)
     asked: list[int] = []
-    problem_of = data_files.problem_of
+    is_right = data_files.is_right
 
-    def counted(dataset: data_files.Dataset, content: bytes) -> str | None:
+    def counted(dataset: data_files.Dataset, content: bytes) -> bool:
         asked.append(len(content))
-        return problem_of(dataset, content)
+        return is_right(dataset, content)
 
-    monkeypatch.setattr(data_files, "problem_of", counted)
+    monkeypatch.setattr(data_files, "is_right", counted)
     for _ in range(3):
         locate("movielens", places["given"])
     assert len(asked) == 1
@@ -201,7 +199,7 @@ def test_a_file_is_hashed_once_until_it_changes(
     path.write_bytes(WHOLE[:-2] + b"0\n")
     os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns + 1))
     for _ in range(2):
-        with pytest.raises(InputError, match="altered"):
+        with pytest.raises(InputError, match="differs"):
             locate("movielens", places["given"])
     assert len(asked) == 2
 
@@ -315,7 +313,7 @@ COMPLAINTS = {
     "missing": "the answer 404 Not Found from",
     "down": "the answer 503 Service Unavailable from",
     "loop": "the answer 302 Found from",
-    "page": "a web page instead of an archive from",
+    "page": "no whole zip archive",
     "empty": "no whole zip archive",
     "short": f"the transfer broke off after {len(HALF):,} of {len(GOOD):,} bytes from",
     "wrong length": f"the transfer broke off after {len(GOOD):,} of {len(GOOD) + 1:,} bytes from",
@@ -328,7 +326,7 @@ COMPLAINTS = {
     "no member": "no ml-100k/u.data in the archive",
     "corrupt": r"no whole zip archive \(.*\) from",
     "no zip": "no whole zip archive",
-    "other data": "ml-100k/u.data differs .* 99,722 lines instead of 100,000, in the archive",
+    "other data": "ml-100k/u.data differs from MovieLens-100K, in the archive",
 }
 
 

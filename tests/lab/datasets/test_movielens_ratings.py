@@ -449,20 +449,11 @@ def test_the_datas_factors(real: Array) -> None:
     assert made.variances.min() > 1.5e-3  # five times the floor, which changes nothing here
 
 
-@pytest.mark.parametrize("name", DATASETS)
-def test_the_files_here_are_the_right_ones(name: str) -> None:
-    content = file_here(name).read_bytes()
-    assert content.count(b"\n") == DATASETS[name].lines
-
-
 def test_altered_data_are_refused(tmp_path: Path) -> None:
     content = file_here("movielens").read_bytes()
     position = content.index(b"\t5\t") + 1
     (tmp_path / "u.data").write_bytes(content[:position] + b"4" + content[position + 1 :])
-    with pytest.raises(InputError, match="altered"):
-        locate("movielens", tmp_path)
-    (tmp_path / "u.data").write_bytes(b"".join(content.splitlines(keepends=True)[:99_722]))
-    with pytest.raises(InputError, match="99,722 lines instead of 100,000"):
+    with pytest.raises(InputError, match="differs"):
         locate("movielens", tmp_path)
 
 

@@ -123,15 +123,14 @@ def test_the_numeric_core_runs_with_numpy_alone() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", ["chip", "cuda"])
-def test_a_kernel_is_refused_without_a_gpu(name: str) -> None:
+def test_a_kernel_is_refused_without_a_gpu() -> None:
     with pytest.raises(InputError, match=r"^engine: cuda needs a GPU; allowed: numpy, numba, jax, auto"):
-        work(engine=name)
+        work(engine="cuda")
 
 
-def test_the_old_name_of_the_kernel_is_read_and_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_plays_in_its_own_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_engine, "on_host", lambda: True)
-    spec = parse({"problem": {"kind": "gaussian"}, "run": {"engine": "chip", "agents": ["alg1"]}})
+    spec = parse({"problem": {"kind": "gaussian"}, "run": {"engine": "cuda", "agents": ["alg1"]}})
     ready = prepare(spec)
     assert (ready.spec.run.engine, ready.spec.run.precision) == ("cuda", "float32")
     assert ready.work.engine.packages == ("jax",)
@@ -147,7 +146,7 @@ def test_every_engine_says_who_it_is(name: str) -> None:
 
 def test_names_of_engines_are_compared_nowhere_else() -> None:
     source = Path(unfog.__file__).parent
-    names = "|".join([*engines.NAMES, *engines.ALIASES, engines.AUTO])
+    names = "|".join([*engines.NAMES, engines.AUTO])
     pattern = re.compile(rf"""(?:[=!]=|\bin)\s*[(\[{{]?\s*["'](?:{names})["']|["'](?:{names})["']\s*[=!]=""")
     own = source / "simulation" / "engines"
     found = [

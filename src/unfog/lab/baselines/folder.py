@@ -9,9 +9,8 @@ An interrupted suite that was asked for the same, of the same code, is gone on w
 read, the unfinished one is resumed. Both JSON files are sealed (_io.py), and the table says of which suite it
 is.
 
-Damage is repaired by the same command. A table is made anew, and the run of a problem is played again. So is
-a suite.json in the folder that was asked for made anew: what was played so far is used where it is the same
-run, and refused by name where it is not.
+Damage is repaired by the same command: a table is made anew, and the run of a problem is played again. Where
+suite.json is damaged the folder is refused.
 """
 
 import hashlib
@@ -29,7 +28,6 @@ from unfog._io import (
     content_of,
     digest,
     is_file,
-    parsed,
     reason,
     remove,
     sealed,
@@ -40,7 +38,7 @@ from unfog.lab import run_folder
 from unfog.lab.baselines.report import Comparison, from_plain, plain
 from unfog.lab.prepare import Plan
 from unfog.lab.run import Progress, keep, open_run
-from unfog.lab.run_folder import LAYOUT, UNFINISHED, fingerprint, manifest
+from unfog.lab.run_folder import LAYOUT, UNFINISHED, LayoutError, fingerprint, in_this_layout, manifest
 from unfog.validation import InputError
 from unfog.version import __version__
 
@@ -48,7 +46,7 @@ say = logging.getLogger("unfog.lab").warning
 
 NAME = "rivals"
 ASKED, TABLE, TEXT = "suite.json", "table.json", "table.txt"
-FIRST = {"suite", "asked", "unfog", "code"}  # what a suite.json of the first layout says
+ENTRIES = {"suite", "asked", "unfog", "code"}  # what a suite.json has, at least
 FILES = (run_folder.RUN, run_folder.SPEC, run_folder.CURVES)
 
 
@@ -65,7 +63,7 @@ def claim(asked: dict[str, Any], out: Path | None, among: Path = Path("runs")) -
         numbered = (among / f"{NAME}-{number:03d}" for number in itertools.count(1))
         out = next(path for path in numbered if not path.exists() or _unfinished(path, whole))
     try:
-        if out.exists() and not (_unfinished(out, whole) or _nameless(out, whole)):
+        if out.exists() and not _unfinished(out, whole):
             allowed = "a folder that does not exist yet, or an unfinished suite of the same settings and code"
             raise InputError("out", f"{str(out)!r} exists already", allowed)
         out.mkdir(parents=True, exist_ok=True)
@@ -84,32 +82,15 @@ def claim(asked: dict[str, Any], out: Path | None, among: Path = Path("runs")) -
 def _unfinished(path: Path, whole: dict[str, Any]) -> bool:
     """Whether this folder holds a suite of this identity without a whole table."""
     try:
-        if _stated(content_of(path / ASKED)) != whole:
+        if _stated(path) != whole:
             return False
-        read(path)
-    except (OSError, DamagedError):
+    except (OSError, DamagedError, LayoutError):
         return False
+    try:
+        read(path)
     except InputError:
         return True
     return False
-
-
-def _nameless(path: Path, whole: dict[str, Any]) -> bool:
-    """Whether suite.json is damaged there, and no table says that the suite is another one."""
-    try:
-        _stated(content_of(path / ASKED))
-    except DamagedError:
-        pass
-    except OSError:
-        return False
-    else:
-        return False
-    try:
-        return bool(unsealed(content_of(path / TABLE)).get("suite") == digest(whole))
-    except FileNotFoundError:
-        return True
-    except (OSError, DamagedError):
-        return False
 
 
 def kept(folder: Path, plan: Plan, progress: Progress) -> xr.Dataset:
@@ -125,7 +106,7 @@ def _whole(target: Path, plan: Plan) -> bool:
     """Whether the run of this plan is there undamaged; another one is refused."""
     try:
         found = run_folder.read(target)
-    except run_folder.NewerError:
+    except LayoutError:
         raise
     except InputError:
         return False
@@ -149,10 +130,10 @@ def is_suite(path: Path) -> bool:
 
 def read(path: Path) -> Comparison:
     """What a finished suite found; damage is refused by name."""
+    asked = _asked(path)
     if not (path / TABLE).exists():
         allowed = "a finished one; the same `unfog run rivals` goes on with it"
         raise InputError("run", f"{str(path)!r} is an unfinished suite: it has no {TABLE} yet", allowed)
-    asked = _asked(path)
     try:
         found, text = _table(path, asked)
         made = from_plain(found)
@@ -167,41 +148,31 @@ def read(path: Path) -> Comparison:
 def _asked(path: Path) -> dict[str, Any]:
     """What a suite.json says, whole or refused."""
     try:
-        found = _stated(content_of(path / ASKED))
+        return _stated(path)
     except (OSError, DamagedError):
         raise InputError("run", f"{str(path / ASKED)!r} is damaged", "one made by `unfog run`") from None
-    run_folder.refuse_newer(path, found, str(found.get("unfog")))
-    return found
 
 
-def _stated(content: bytes) -> dict[str, Any]:
-    """What a suite.json says: sealed, or as the first layout had it; other files are sealed, too."""
-    try:
-        found = unsealed(content)
-        whole = found.keys() >= FIRST
-    except DamagedError:
-        found = parsed(content)
-        whole = found.keys() == FIRST and (json.dumps(found, indent=1) + "\n").encode() == content
-    if not whole:
+def _stated(path: Path) -> dict[str, Any]:
+    """What a suite.json says; other files are sealed, too."""
+    found = in_this_layout(path, content_of(path / ASKED))
+    if not found.keys() >= ENTRIES:
         raise DamagedError("it is not as it was written")
     return found
 
 
-def _table(path: Path, asked: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+def _table(path: Path, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """What the table.json of this suite says, and the hash of the table for people."""
-    content = content_of(path / TABLE)
-    if run_folder.layout_of(asked) == 1:
-        return parsed(content), None
-    found = unsealed(content)
+    found = unsealed(content_of(path / TABLE))
     if found.pop("suite") != digest(asked):
         raise DamagedError("it is another suite's")
     return found, found.pop("text")
 
 
-def _check_text(path: Path, expected: str | None) -> None:
+def _check_text(path: Path, expected: str) -> None:
     """The table for people may be missing, but not another one."""
     try:
-        whole = expected is None or hashlib.sha256(content_of(path)).hexdigest() == expected
+        whole = hashlib.sha256(content_of(path)).hexdigest() == expected
     except FileNotFoundError:
         return
     except (OSError, DamagedError):
@@ -217,15 +188,8 @@ def check(folder: Path) -> None:
             continue
         try:
             run_folder.read(run)
-        except run_folder.NewerError:
+        except LayoutError:
             raise
         except InputError as error:
             allowed = "the runs as they were made; the same `unfog run rivals` plays this one again"
             raise InputError("run", error.value, allowed) from None
-
-
-def older(path: Path) -> str | None:
-    """What is to be said of a suite that an older version made."""
-    asked = _asked(path)
-    said = f"{path} was made by unfog {asked.get('unfog')}, in an older layout: not all has a hash"
-    return None if run_folder.layout_of(asked) == LAYOUT else said

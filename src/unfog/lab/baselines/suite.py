@@ -122,7 +122,7 @@ def asked(
         raise InputError("seed", seed, "another: settings are chosen on this one")
     sizes = _count("rounds", rounds), _count("trials", trials)
     start = 0 if seed is None else count("seed", seed, 0, MOST_SEED)
-    wanted = engines.canonical("numpy" if engine is None else engine)
+    wanted = engines.check_name("numpy" if engine is None else engine)
     told = Asked(*names, *sizes, start, wanted, precision, tuned)
     for name in told.problems:
         checked(with_run(PLACES[name].spec(), told.run_of(PLACES[name])))

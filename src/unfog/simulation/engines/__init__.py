@@ -40,7 +40,6 @@ from unfog.validation import InputError, one_of
 from unfog.worlds.problem import Problem
 
 NAMES = ("numpy", "numba", "jax", "cuda")
-ALIASES = {"chip": "cuda", "pallas": "cuda"}  # what older specs call it
 AUTO, AS_TOLD = "auto", "as told"
 CANDIDATES = NAMES  # for `auto`
 STEPS_A_CALL = 4  # a step of a learner takes as long to call as a fourth of a round without
@@ -136,9 +135,9 @@ class Engine(Protocol):
         ...
 
 
-def canonical(name: Any, field: str = "engine") -> str:
+def check_name(name: Any, field: str = "engine") -> str:
     """The name of an engine, or `auto`; any other is refused."""
-    return one_of(field, ALIASES.get(name, name) if isinstance(name, str) else name, (*NAMES, AUTO))
+    return one_of(field, name, (*NAMES, AUTO))
 
 
 def engine(name: str) -> Engine:
