@@ -35,8 +35,8 @@ from benchmarks.airquality_figures import (
     track,
 )
 from unfog.lab.datasets.airquality import AirQuality
-from unfog.lab.figures import save
 from unfog.maths.arrays import Array, Ints
+from unfog.plotting import save
 from unfog.simulation import simulate
 
 SEED = 20_261_116

@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import unfog
-from unfog.lab.figures import cut, draw_panel, save
+from unfog.lab.figures import cut, draw_panel
 from unfog.lab.labels import FIRST, IN_ALL, called
 from unfog.lab.spec import Spec
-from unfog.plotting import DPI, PAGE, STYLE
+from unfog.plotting import DPI, PAGE, STYLE, save
 
 TITLES = {
     "missing": "readings get lost",

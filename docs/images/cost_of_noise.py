@@ -11,10 +11,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import unfog
-from unfog.lab.figures import draw, save
+from unfog.lab.figures import draw
 from unfog.lab.labels import SO_FAR, called, ordered
 from unfog.lab.report import curves
-from unfog.plotting import DPI, PAGE, STYLE
+from unfog.plotting import DPI, PAGE, STYLE, save
 
 SEED, TRIALS = 577215, 1000  # nothing was chosen on this seed
 SAID = {

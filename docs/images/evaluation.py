@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import unfog
-from unfog.lab import evaluate, figures
+from unfog.lab import evaluate
 from unfog.lab.datasets.airquality import air_log
 from unfog.maths.arrays import Array
-from unfog.plotting import COLOURS, DPI, PAGE, STYLE
+from unfog.plotting import COLOURS, DPI, PAGE, STYLE, save
 
 BLUE, BLACK, GREEN = (COLOURS[i] for i in (0, 2, 3))
 SEEDS = range(6)
@@ -102,8 +102,8 @@ def main() -> None:
         if not told:
             title = "Air Quality as a log: values with more noise, and with less"
             chart = evaluate.sensor(first, title)
-            figures.save(chart, folder, "evaluation-sensor", ("png",))
-    figures.save(figure(found), folder, "evaluation-air", ("png",))
+            save(chart, folder, "evaluation-sensor", ("png",))
+    save(figure(found), folder, "evaluation-air", ("png",))
 
 
 if __name__ == "__main__":

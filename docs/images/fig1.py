@@ -17,8 +17,9 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 import unfog
-from unfog.lab.figures import panels, save
+from unfog.lab.figures import panels
 from unfog.lab.report import Curve, curves
+from unfog.plotting import save
 
 FAR = "kk"  # loses so much in the logistic panel that the others would lie on each other
 NAMES = ("fig1-gaussian", "fig1-logistic", "fig1-movielens")

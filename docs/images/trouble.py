@@ -12,8 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import unfog
-from unfog.lab.figures import save
-from unfog.plotting import COLOURS, DPI, PAGE, STYLE
+from unfog.plotting import COLOURS, DPI, PAGE, STYLE, save
 
 PROBLEM = unfog.GaussianProblem(  # that of docs/science/adaptive.md
     dim=3,

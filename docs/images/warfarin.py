@@ -11,8 +11,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog.lab.figures import save
-from unfog.plotting import COLOURS, DPI, PAGE, STYLE
+from unfog.plotting import COLOURS, DPI, PAGE, STYLE, save
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "benchmarks/results/warfarin.json"

@@ -1,6 +1,19 @@
-"""The look of all figures: colours, dashes, type, sizes. Those of agents are in lab/labels.py."""
+"""What all figures share: colours, type and sizes, how one is begun and kept. Looks of agents: lab/labels.py.
 
-from typing import Any
+matplotlib is imported when a figure is drawn.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unfog._io import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, with a dash of its own each: curves stay apart for colour-blind readers and in grey
 # print.
@@ -36,3 +49,53 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "unfog",
     "pdf.fonttype": 42,
 }
+FORMATS = ("svg", "pdf", "png")
+_UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+_TITLE: dict[str, Any] = {"ha": "left", "x": 0.01, "parse_math": False}
+_NOTE: dict[str, Any] = {"fontsize": 7, "color": "0.35", "x": 0.99, "ha": "right"}
+
+
+def check_installed() -> None:
+    """Import matplotlib now: where it is missing, that is said before anything long is begun."""
+    import matplotlib.figure  # noqa: F401
+
+
+@contextmanager
+def new_figure(width: float, height: float, *, dpi: int | None = DPI) -> Iterator["Figure"]:
+    """An empty figure of so many inches, and the style for what is drawn in the block."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        yield Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+
+
+def add_title(chart: "Figure", text: str, size: float = 8.5) -> None:
+    """Write above the whole figure, at the left."""
+    chart.suptitle(text, fontsize=size, **_TITLE)
+
+
+def add_note(chart: "Figure", text: str) -> None:
+    """Write below the whole figure, small and at the right: what was averaged, what bars are."""
+    chart.supxlabel(text, **_NOTE)
+
+
+def title_panel(axes: "Axes", text: str, size: float = 8.5) -> None:
+    """Write above a panel, at the left."""
+    axes.set_title(text, fontsize=size, loc="left", parse_math=False)
+
+
+def save(
+    chart: "Figure", folder: Path, stem: str, formats: Sequence[str] = FORMATS, *, dpi: int = DPI
+) -> list[Path]:
+    """The figure in each format, each file whole or not there; equal data give equal bytes."""
+    import matplotlib as mpl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{stem}.{kind}" for kind in formats]
+    for kind, path in zip(formats, paths, strict=True):
+        content = BytesIO()
+        with mpl.rc_context(STYLE):
+            chart.savefig(content, format=kind, dpi=dpi, metadata=_UNDATED.get(kind))
+        write_atomically(path, content.getvalue())
+    return paths

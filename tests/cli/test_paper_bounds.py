@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from unfog import plotting
 from unfog.cli import main
-from unfog.lab import figures
 from unfog.lab.spec import catalog
 from unfog.paper.bounds_report import table
 
@@ -139,7 +139,7 @@ def test_a_picture_that_cannot_be_saved_takes_no_numbers_with_it(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device", "figures/bounds-small.svg")
 
-    monkeypatch.setattr(figures, "save", full)
+    monkeypatch.setattr(plotting, "save", full)
     code, out, err = unfog(capsys, *SMALL, "--rounds", "8")
     assert (code, err) == (1, "unfog: figures/bounds-small.svg: No space left on device\n")
     assert out.startswith("small: 5 trials, 8 rounds, seed 0, ")

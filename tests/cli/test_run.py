@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from unfog import plotting
 from unfog.cli import main
 from unfog.lab import figures, report
 from unfog.lab.datasets import files
@@ -60,13 +61,13 @@ def said_of(data: Any) -> list[str]:
 @pytest.mark.slow
 def test_fig1_makes_three_runs_and_four_figures(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: dict[str, Figure] = {}
-    save = figures.save
+    save = plotting.save
 
     def watched(chart: Figure, folder: Path, stem: str) -> list[Path]:
         drawn[stem] = chart
         return save(chart, folder, stem)
 
-    monkeypatch.setattr(figures, "save", watched)
+    monkeypatch.setattr(plotting, "save", watched)
     code, out, err = unfog(capsys, "reproduce", "fig1", *SMALL, "--out", "pictures")
     assert (code, err) == (0, "")
     assert names_in("runs") == {f"{name}-001" for name in FIG1}
@@ -113,7 +114,7 @@ def unsaved(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         drawn.append(stem)
         return []
 
-    monkeypatch.setattr(figures, "save", remembered)
+    monkeypatch.setattr(plotting, "save", remembered)
     return drawn
 
 

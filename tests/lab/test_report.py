@@ -205,15 +205,6 @@ def test_the_sweep_has_a_curve_for_each_value() -> None:
     assert legend.get_title().get_text() == "number of arms"
 
 
-@pytest.mark.slow
-def test_equal_data_give_equal_files(data: xr.Dataset, tmp_path_factory: pytest.TempPathFactory) -> None:
-    first, second = (
-        figures.save(figures.figure(data), tmp_path_factory.mktemp("figures"), "x") for _ in range(2)
-    )
-    assert [p.suffix for p in first] == [".svg", ".pdf", ".png"]
-    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
-
-
 def users(**settings: Any) -> xr.Dataset:
     spec = {"problem": {"kind": "movielens", "ratings": "stand-in"}, "run": {"trials": 5, **settings}}
     return unfog.run(parse(spec))

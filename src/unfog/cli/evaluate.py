@@ -111,15 +111,16 @@ def command(
 
 def _say(found: Any, worth: Any, out: Path, stem: str, json: bool) -> None:
     """Draw, and print for people or for programs."""
-    from unfog.lab import evaluate, figures, sensor
+    from unfog.lab import evaluate, sensor
+    from unfog.plotting import save
 
     facts = {**evaluate.summary(found), "figures": []}
     if worth is not None:
         facts["sensor"] = sensor.summary(worth)
     try:
-        facts["figures"] += map(str, figures.save(evaluate.figure(found), out, stem))
+        facts["figures"] += map(str, save(evaluate.figure(found), out, stem))
         if worth is not None:
-            facts["figures"] += map(str, figures.save(evaluate.sensor(worth), out, f"{stem}-sensor"))
+            facts["figures"] += map(str, save(evaluate.sensor(worth), out, f"{stem}-sensor"))
     finally:  # the numbers are not lost with the picture
         if json:
             typer.echo(jsonlib.dumps(facts, allow_nan=False))

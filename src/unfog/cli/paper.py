@@ -56,19 +56,20 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Print and draw the bounds on regret beside the regret itself, and how fast both grow."""
-    from unfog.lab import figures
     from unfog.lab.progress import bar
     from unfog.lab.run_folder import made_folder
     from unfog.lab.spec import load
     from unfog.paper import bounds_report
     from unfog.paper.bounds import measured, planned, play_study
     from unfog.paper.bounds_report import figure
+    from unfog.plotting import check_installed, save
     from unfog.simulation.executors import MOST_WORKERS
     from unfog.simulation.executors.local import cores
     from unfog.validation import count
 
     count("mismatch", mismatch, 0, 10**6)
     made_folder("out", out)
+    check_installed()
     workers = cores() if workers is None else count("workers", workers, most=MOST_WORKERS)
     spec, told = load(experiment, {"rounds": rounds, "trials": trials, "seed": seed}), None
     plays = planned(spec, workers)
@@ -82,7 +83,7 @@ def command(
     stem = spec.name if spec.name.startswith("bounds-") else f"bounds-{spec.name}"
     facts = {**bounds_report.summary(found, told, seconds), "figures": []}
     try:
-        facts["figures"] = [str(path) for path in figures.save(figure(found), out, stem)]
+        facts["figures"] = [str(path) for path in save(figure(found), out, stem)]
     finally:  # the numbers are not lost with the picture
         typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else bounds_report.table(facts))
 
@@ -116,13 +117,14 @@ def posterior(
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Compare each learner's posterior with NUTS on the same rounds: means, spreads, a figure."""
-    from unfog.lab import figures
     from unfog.lab.progress import bar
     from unfog.lab.run_folder import made_folder
     from unfog.lab.tables import files
     from unfog.paper.posterior import DEFAULT, check, figure, problem_of
+    from unfog.plotting import check_installed, save
 
     made_folder("out", out)
+    check_installed()
     names = DEFAULT if learners is None else [name.strip() for name in learners.split(",") if name.strip()]
     name, problem = problem_of(experiment)
     with bar("check") as progress:
@@ -136,7 +138,7 @@ def posterior(
             draws=draws,
             progress=progress,
         )
-    paths = figures.save(figure(found, f"Posteriors of θ against NUTS: {name}"), out, "posterior")
+    paths = save(figure(found, f"Posteriors of θ against NUTS: {name}"), out, "posterior")
     facts = summary(name, found)
     if json:
         typer.echo(jsonlib.dumps({**facts, "figures": [str(path) for path in paths]}, allow_nan=False))

@@ -112,11 +112,12 @@ def drawn(run: Path, target: Path, *, whole: bool = False) -> list[Path]:
     """The files of a run's figure: one in each format, or where `target` is a whole name that one alone."""
     from unfog.lab import figures
     from unfog.lab.baselines import folder, report
+    from unfog.plotting import FORMATS, save
 
     suite = folder.is_suite(run)
     chart = report.figure(folder.read(run)) if suite else figures.figure(opened(run))
-    formats = (target.suffix[1:],) if whole else figures.FORMATS
-    return figures.save(chart, target.parent, target.stem if whole else target.name, formats)
+    formats = (target.suffix[1:],) if whole else FORMATS
+    return save(chart, target.parent, target.stem if whole else target.name, formats)
 
 
 def say_drawn(run: Path, plot: str | None) -> None:
@@ -131,8 +132,8 @@ def say_drawn(run: Path, plot: str | None) -> None:
 
 def checked(plot: str | None) -> str | None:
     """Refuse a file that cannot be a figure, before anything long is begun."""
-    from unfog.lab.figures import FORMATS
     from unfog.lab.run_folder import made_folder
+    from unfog.plotting import FORMATS, check_installed
     from unfog.validation import InputError, nearest
 
     if plot is None:
@@ -142,6 +143,7 @@ def checked(plot: str | None) -> str | None:
         allowed = f"alone, or with a file that ends in {', '.join(kinds)}"
         near = nearest(path.suffix, kinds)
         raise InputError("--plot", repr(plot), allowed, str(path.with_suffix(near)) if near else "")
+    check_installed()
     made_folder("--plot", FOLDER if plot == USUAL else path.parent)
     return plot
 

@@ -211,6 +211,7 @@ def reproduce_command(
     from unfog.lab.run_folder import made_folder
     from unfog.lab.spec import load
     from unfog.lab.tables import files
+    from unfog.plotting import save
 
     made_folder("out", out)
     made_folder("runs", runs)
@@ -224,7 +225,7 @@ def reproduce_command(
     for name in wanted:
         if name in PANELS:
             chart = figures.panels([open_run(kept[single]) for single in PANELS[name]])
-            typer.echo(files(name, figures.save(chart, out, name)))
+            typer.echo(files(name, save(chart, out, name)))
 
 
 def _refuse_unknown(names: Iterable[str]) -> None:
@@ -246,11 +247,12 @@ def _one(plan: "Plan", runs: Path, out: Path) -> Path:
     from unfog.lab.progress import watching
     from unfog.lab.run import keep, open_run
     from unfog.lab.tables import files
+    from unfog.plotting import save
 
     with watching(plan) as progress:
         target = keep(plan, runs=runs, progress=progress)
     found = open_run(target)
-    paths = figures.save(figures.figure(found), out, plan.spec.name)
+    paths = save(figures.figure(found), out, plan.spec.name)
     typer.echo(report.table(found, run_folder.seconds(target)))
     typer.echo(f"kept in {target}")
     typer.echo(files("figure", paths) + "\n")

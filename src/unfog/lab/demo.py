@@ -32,7 +32,7 @@ from unfog.lab.tables import align, prose
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import generator
 from unfog.maths.statistics import Estimate, estimate, normal_reach
-from unfog.plotting import COLOURS, DASHES, DPI, PAGE, STYLE
+from unfog.plotting import COLOURS, DASHES, PAGE, add_note, new_figure, title_panel
 from unfog.validation import InputError
 
 if TYPE_CHECKING:
@@ -327,16 +327,13 @@ def _watch(found: Played) -> list[str]:
 
 def figure(found: Played) -> "Figure":
     """Draw four panels: biases, rewards, arms, and the rewards that are waited for."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(PAGE, 5.4), dpi=DPI, layout="constrained")
+    with new_figure(PAGE, 5.4) as chart:
         panels = chart.subplots(2, 2)
         for axes, draw in zip(panels.flat, (_bias, _draw_rewards, _arms, _pending), strict=True):
             draw(axes, found)
-        words = f"{PATIENTS} simulated patients, {len(found.rows.sent):,} decisions, seed {found.seed}"
-        chart.supxlabel(words, fontsize=7, color="0.35", x=0.99, ha="right")
+        add_note(
+            chart, f"{PATIENTS} simulated patients, {len(found.rows.sent):,} decisions, seed {found.seed}"
+        )
     return chart
 
 
@@ -350,9 +347,7 @@ def _bias(axes: "Axes", found: Played) -> None:
         axes.axhline(found.bias[patient, 0], color=colour, linestyle=(0, (2, 2)), linewidth=1)
     _legend_above(axes)
     axes.set(xlabel="day", ylabel="steps")
-    axes.set_title(
-        "bias of four step counters:\nbelieved (95 %), and true (dashed)", fontsize=8.5, loc="left"
-    )
+    title_panel(axes, "bias of four step counters:\nbelieved (95 %), and true (dashed)")
 
 
 def _draw_rewards(axes: "Axes", found: Played) -> None:
@@ -367,7 +362,7 @@ def _draw_rewards(axes: "Axes", found: Played) -> None:
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     _legend_above(axes)
     axes.set(xlabel="day", ylabel="worth of a decision")
-    axes.set_title("mean reward so far, in truth", fontsize=8.5, loc="left")
+    title_panel(axes, "mean reward so far, in truth")
 
 
 def _way(name: str) -> Look:
@@ -400,7 +395,7 @@ def _arms(axes: "Axes", found: Played) -> None:
     axes.legend(fontsize=7, loc="upper left")
     sent = found.diagnostics.share.values
     title = ", ".join(f"{arm} {100 * x:.0f} %" for arm, x in zip(ARMS, sent, strict=True))
-    axes.set_title(f"arms: {title};\nsent where it pays?", fontsize=8.5, loc="left")
+    title_panel(axes, f"arms: {title};\nsent where it pays?")
 
 
 def _pending(axes: "Axes", found: Played) -> None:
@@ -412,6 +407,4 @@ def _pending(axes: "Axes", found: Played) -> None:
     axes.set_ylabel("decisions")
     axes.locator_params(axis="y", integer=True)
     came = 100 * data.attrs["join_rate"]
-    axes.set_title(
-        f"rewards awaited at the end, by age;\n{came:.0f} % came in time", fontsize=8.5, loc="left"
-    )
+    title_panel(axes, f"rewards awaited at the end, by age;\n{came:.0f} % came in time")

@@ -24,7 +24,7 @@ from unfog.evaluation.readers import Columns, read
 from unfog.lab.labels import LOOKS
 from unfog.lab.tables import NOTHING, WIDTH, columns, digits, notes, plus_minus
 from unfog.live.errors import Held
-from unfog.plotting import COLOURS, DASHES, DPI, PAGE, STYLE
+from unfog.plotting import COLOURS, DASHES, PAGE, add_note, add_title, new_figure, title_panel
 from unfog.simulation.plan import MOST_SEED
 from unfog.validation import InputError, count
 
@@ -213,14 +213,11 @@ def _replayed(found: "xr.Dataset") -> list[str]:
 
 def figure(found: "xr.Dataset", title: str | None = None) -> "Figure":
     """Values by the first estimator with intervals, and how many effective rounds they rest on."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     about, names = found.attrs, [textwrap.fill(str(one), NAME) for one in found["policy"].values]
     lines = sum(name.count("\n") + 1 for name in names)
-    with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(PAGE, 1.5 + 0.26 * lines), dpi=DPI, layout="constrained")
+    with new_figure(PAGE, 1.5 + 0.26 * lines) as chart:
         value, rounds = chart.subplots(1, 2, sharey=True, width_ratios=(3, 1))
         _values(value, found)
         places = np.arange(len(names))
@@ -233,10 +230,9 @@ def figure(found: "xr.Dataset", title: str | None = None) -> "Figure":
         value.set_ylim(len(names) - 0.5, -0.5)
         value.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=8, borderaxespad=0.2)
         said = f"What policies would have earned: {about['source']}" if title is None else title
-        chart.suptitle(textwrap.fill(said, 90), fontsize=8.5, x=0.01, ha="left", parse_math=False)
+        add_title(chart, textwrap.fill(said, 90))
         level = f"{100 * about['level']:.4g} % intervals, {about['intervals']}"
-        note = f"{about['rounds']:,} rounds; bars: {level}"
-        chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
+        add_note(chart, f"{about['rounds']:,} rounds; bars: {level}")
     return chart
 
 
@@ -258,22 +254,16 @@ def _values(axes: "Axes", found: "xr.Dataset") -> None:
 
 def sensor(worth: "xr.Dataset", title: str | None = None) -> "Figure":
     """The value over the noise, measured and extrapolated, with the ladder: a panel for each sensor."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     about, names = worth.attrs, [str(one) for one in worth["sensor"].values]
     across = min(len(names), ACROSS)
     down = -(-len(names) // across)
-    with mpl.rc_context(STYLE):
-        chart = Figure(
-            figsize=(PAGE, 1.0 + (2.0 if across > 1 else 2.4) * down), dpi=DPI, layout="constrained"
-        )
+    with new_figure(PAGE, 1.0 + (2.0 if across > 1 else 2.4) * down) as chart:
         panels = chart.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
         for axes, name in zip(panels, names, strict=False):
             _levels(axes, worth.sel(sensor=name))
             _rungs(axes, worth)
             said = f"{name} {'sensors' if name == names[0] else 'alone'}"
-            axes.set_title(textwrap.fill(said, 40), fontsize=8.5, loc="left", parse_math=False)
+            title_panel(axes, textwrap.fill(said, 40))
             axes.set_xlabel("noise, as a multiple of today's", fontsize=7.5)
             axes.xaxis.set_tick_params(labelbottom=True)
         for axes in panels[len(names) :]:
@@ -281,10 +271,9 @@ def sensor(worth: "xr.Dataset", title: str | None = None) -> "Figure":
         panels[0].set_ylabel("reward a round")
         chart.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
         said = f"What a better sensor would be worth: {about['source']}" if title is None else title
-        chart.suptitle(textwrap.fill(said, 90), fontsize=8.5, x=0.01, ha="left", parse_math=False)
+        add_title(chart, textwrap.fill(said, 90))
         bars = f"{about['rounds']:,} rounds; bars: {100 * about['interval']:.4g} % intervals"
-        note = f"{bars}; points share their rounds, so that differences are surer"
-        chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
+        add_note(chart, f"{bars}; points share their rounds, so that differences are surer")
     return chart
 
 

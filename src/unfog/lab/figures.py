@@ -13,7 +13,6 @@ means where that is known, else to the right of all numbers.
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -22,15 +21,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from unfog._io import writing
 from unfog.lab import labels
 from unfog.lab import sweep as sweeps
 from unfog.lab.labels import (
-    EDGE,
     FIRST,
     IN_ALL,
     SO_FAR,
-    TITLE,
     Look,
     averaged,
     called,
@@ -43,9 +39,8 @@ from unfog.lab.report import Curve, curves, drawn
 from unfog.lab.results import OWN, flat
 from unfog.lab.spec import Spec
 from unfog.maths.arrays import Array, Ints
-from unfog.plotting import COLUMN, DASHES, DPI, PAGE, STYLE
+from unfog.plotting import COLUMN, DASHES, PAGE, add_note, add_title, new_figure, title_panel
 
-FORMATS = ("svg", "pdf", "png")
 MOST_SWEPT = 8  # values of a field that have a curve each
 MOST_BANDS = 4  # bands that are told apart where they overlap; more curves have bars at a few rounds
 BARS = 5  # bars of a curve
@@ -102,18 +97,14 @@ def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = 
     lines, trials = curves(data), data.sizes["trial"]
     beside = not spec.sweep and ((width or 0) >= PAGE or not narrow(line.label for line in lines))
     wide = width or (PAGE if beside else COLUMN)
-    with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(wide, 3.0), dpi=DPI, layout="constrained")
+    with new_figure(wide, 3.0) as chart:
         axes = chart.subplots()
         draw(axes, lines, spec.sweep)
         _legend(axes, spec.sweep, beside)
-        words = heading(
-            data, spec.title if title is None else title, LETTERS[PAGE if wide >= PAGE else COLUMN]
-        )
-        chart.suptitle(words, fontsize=8.5, x=0.01, ha="left", parse_math=False)
+        letters = LETTERS[PAGE if wide >= PAGE else COLUMN]
+        add_title(chart, heading(data, spec.title if title is None else title, letters))
         shown = f"; {_intervals(len(lines))}: 95 % intervals"
-        note = averaged(data, spec) + (shown if trials > 1 else "")
-        chart.supxlabel(note, **EDGE)
+        add_note(chart, averaged(data, spec) + (shown if trials > 1 else ""))
     return chart
 
 
@@ -130,14 +121,13 @@ def _few(spec: Spec) -> bool:
 
 def panels(runs: Sequence[xr.Dataset]) -> Figure:
     """Several runs side by side with one legend, as wide as a printed page."""
-    with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(max(PAGE, 2.3 * len(runs)), 2.9), dpi=DPI, layout="constrained")
+    with new_figure(max(PAGE, 2.3 * len(runs)), 2.9) as chart:
         row = chart.subplots(1, len(runs), squeeze=False)[0]
         handles = dict[str, Any]()
         for axes, data in zip(row, runs, strict=True):
             spec = Spec.model_validate_json(data.attrs["spec"])
             draw(axes, curves(data), spec.sweep)
-            axes.set_title(heading(data, spec.title, 32), **TITLE)
+            title_panel(axes, heading(data, spec.title, 32))
             axes.set_xlabel(f"round\n{averaged(data, spec)}")
             handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
         for axes in row[1:]:
@@ -149,7 +139,7 @@ def panels(runs: Sequence[xr.Dataset]) -> Figure:
         )
         if any(data.sizes["trial"] > 1 for data in runs):
             shown = sorted({_intervals(len(curves(data))) for data in runs})
-            chart.supxlabel(f"{' and '.join(shown)}: 95 % intervals", **EDGE)
+            add_note(chart, f"{' and '.join(shown)}: 95 % intervals")
     return chart
 
 
@@ -240,9 +230,8 @@ def sweep_figure(data: xr.Dataset, spec: Spec, title: str, width: float | None =
     wide = 2 if len(shown) == 4 else min(len(shown), BESIDE)
     high = math.ceil(len(shown) / wide)
     slim = len(shown) == 1 and axis.values is not None and narrow(agents) and (width or 0) < PAGE
-    size = width or (COLUMN if slim else PAGE), 3.0 if len(shown) == 1 else 1.0 + 1.9 * high
-    with mpl.rc_context(STYLE):
-        chart = Figure(figsize=size, dpi=DPI, layout="constrained")
+    height = 3.0 if len(shown) == 1 else 1.0 + 1.9 * high
+    with new_figure(width or (COLUMN if slim else PAGE), height) as chart:
         every = list(chart.subplots(high, wide, squeeze=False, sharex=True, sharey=True).flat)
         for axes, panel in zip(every, shown, strict=False):
             draw_panel(axes, axis, panel, agents)
@@ -253,8 +242,7 @@ def sweep_figure(data: xr.Dataset, spec: Spec, title: str, width: float | None =
         lowest = min(float((panel.mean - panel.half).min()) for panel in shown)
         every[0].set_ylim(bottom=min(0.0, 1.05 * lowest))
         _sweep_legend(chart, every[0], agents, slim)
-        words = heading(data, title, 50 if slim else 100)
-        chart.suptitle(words, fontsize=8.5, x=0.01, ha="left", parse_math=False)
+        add_title(chart, heading(data, title, 50 if slim else 100))
         chart.supylabel(IN_ALL, fontsize=8.5)
         chart.supxlabel(f"{axis.label}\n", fontsize=8.5)
         chart.text(
@@ -337,7 +325,7 @@ def draw_panel(axes: Axes, axis: Axis, panel: Panel, agents: Sequence[str]) -> N
         aside = 0.0 if axis.values else 0.5 * ((agent + 0.5) / len(agents) - 0.5)
         error = half[:, agent] if panel.half.any() else None
         _points(axes, at + aside, mean[:, agent], error, look, called(name), joined=axis.values is not None)
-    axes.set_title(panel.title, **TITLE)
+    title_panel(axes, panel.title)
     scale(axes, axis)
 
 
@@ -437,20 +425,3 @@ def geometric(values: Sequence[float]) -> bool:
         return False
     gaps, ratios = np.diff(values), np.diff(np.log(values))
     return bool(ratios.std() / ratios.mean() < gaps.std() / gaps.mean() - 1e-9)
-
-
-def save(
-    chart: Figure, folder: Path, stem: str, formats: tuple[str, ...] = FORMATS, *, dpi: int = DPI
-) -> list[Path]:
-    """The figure in each format; equal data give equal bytes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for kind in formats:
-        path = folder / f"{stem}.{kind}"
-        temporary = folder / f".{stem}.{kind}.tmp"
-        undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-        with mpl.rc_context(STYLE), writing(path):
-            chart.savefig(temporary, format=kind, dpi=dpi, metadata=undated)
-        temporary.replace(path)
-        paths.append(path)
-    return paths

@@ -76,8 +76,6 @@ TOLD = {"actual_noise_cov": "noise_cov"}  # where what was told stands
 PAPER = {"alg1": "Algorithm 1", "alg2": "Algorithm 2"}
 FIRST = "unfog"  # the agent that is recommended: in front, and first in every legend
 SO_FAR, IN_ALL = "reward lost so far (regret)", "reward lost in all (regret)"  # what axes of regret say
-TITLE: dict[str, Any] = {"fontsize": 8.5, "loc": "left", "parse_math": False}
-EDGE: dict[str, Any] = {"fontsize": 7, "color": "0.35", "x": 0.99, "ha": "right"}
 MOST_ABOVE, LONGEST = 6, 20  # names over axes of one column, and their letters
 
 

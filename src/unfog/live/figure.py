@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unfog.maths.arrays import Array
-from unfog.plotting import COLOURS, STYLE
+from unfog.plotting import COLOURS, add_title, new_figure, title_panel
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,21 +17,17 @@ MOST_NAMES = 8  # names that fit below a panel
 MOST_LETTERS = 36  # likewise, without turning them
 LONGEST = 12  # letters of a name
 LONGEST_UNIT = 34  # likewise, of whose bias it is
-_TITLE: dict[str, Any] = {"fontsize": 9, "loc": "left", "parse_math": False}
+TITLE = 9  # points
 
 
 def figure(data: "xr.Dataset", title: str = "") -> "Figure":
     """The bias, readings, arms, rewards, coverage, and what is waited for."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(9.6, 5.4), layout="constrained")
+    with new_figure(9.6, 5.4, dpi=None) as chart:
         panels = _bias, _readings, _covered, _shares, _rewards, _pending
         for draw, axes in zip(panels, chart.subplots(2, 3).flat, strict=True):
             draw(axes, data)
         if title:
-            chart.suptitle(title, fontsize=10, x=0.01, ha="left", parse_math=False)
+            add_title(chart, title, 10)
         if data.attrs["alarm"]:
             words = "\n".join(data.attrs["alarm"][:MOST_NAMES])
             chart.supxlabel(words, fontsize=8, color=RED, x=0.01, ha="left", parse_math=False)
@@ -41,7 +37,7 @@ def figure(data: "xr.Dataset", title: str = "") -> "Figure":
 def _bias(axes: "Axes", data: "xr.Dataset") -> None:
     """In deviations of contexts, since steps and hours do not fit one axis."""
     whose = f": {_short(data.attrs['bias_of'], LONGEST_UNIT)}" if data.attrs["bias_of"] else ""
-    axes.set_title(f"bias{whose}", **_TITLE)
+    title_panel(axes, f"bias{whose}", TITLE)
     if _empty(axes, data.bias.values, "no bias is learnt"):
         return
     one = bool(np.isnan(data.bias_units_sd.values).all())
@@ -55,7 +51,7 @@ def _bias(axes: "Axes", data: "xr.Dataset") -> None:
 
 
 def _readings(axes: "Axes", data: "xr.Dataset") -> None:
-    axes.set_title("spread of readings against the channel's", **_TITLE)
+    title_panel(axes, "spread of readings against the channel's", TITLE)
     if _empty(axes, data.z_mean_square.values, "no reading is expected"):
         return
     wrong = (data.e_value.values >= data.attrs["alarm_at"]) & (data.attrs["alarmed"] > 0)
@@ -75,7 +71,7 @@ def _covered(axes: "Axes", data: "xr.Dataset") -> None:
     """Of rewards of 0 or 1 their reliability instead."""
     number = data.in_bin.values
     binary = number.sum() > 0
-    axes.set_title("rewards of 1: said, and came" if binary else "rewards in their intervals", **_TITLE)
+    title_panel(axes, "rewards of 1: said, and came" if binary else "rewards in their intervals", TITLE)
     x, y = (data.said.values, data.came.values) if binary else (data.level.values, data.coverage.values)
     if _empty(axes, y, "no reward yet"):
         return
@@ -87,7 +83,7 @@ def _covered(axes: "Axes", data: "xr.Dataset") -> None:
 
 
 def _shares(axes: "Axes", data: "xr.Dataset") -> None:
-    axes.set_title(f"arms of {data.attrs['decisions']:,} decisions", **_TITLE)
+    title_panel(axes, f"arms of {data.attrs['decisions']:,} decisions", TITLE)
     if _empty(axes, data.share.values, "no decision yet"):
         return
     axes.bar(np.arange(data.sizes["arm"]), data.share.values, color=BLUE, width=0.7)
@@ -96,7 +92,7 @@ def _shares(axes: "Axes", data: "xr.Dataset") -> None:
 
 
 def _rewards(axes: "Axes", data: "xr.Dataset") -> None:
-    axes.set_title("mean reward, with two standard errors", **_TITLE)
+    title_panel(axes, "mean reward, with two standard errors", TITLE)
     if _empty(axes, data.reward_mean.values, "no reward yet"):
         return
     _dots(axes, data.reward_mean.values, 2 * data.reward_error.values, data.arm.values)
@@ -105,7 +101,7 @@ def _rewards(axes: "Axes", data: "xr.Dataset") -> None:
 def _pending(axes: "Axes", data: "xr.Dataset") -> None:
     rate, number = data.attrs["join_rate"], data.attrs["pending"]
     came = "" if np.isnan(rate) else f"; {100 * rate:.0f} % came in time"
-    axes.set_title(f"rewards: {number:,} to come{came}", **_TITLE)
+    title_panel(axes, f"rewards: {number:,} to come{came}", TITLE)
     axes.bar(np.arange(data.sizes["age"]), data.waiting.values, color=BLUE, width=0.7)
     axes.set_ylim(0, max(1.0, 1.1 * float(data.waiting.values.max())))
     axes.locator_params(axis="y", integer=True)

@@ -13,7 +13,7 @@ from unfog.lab.report import student_reach
 from unfog.lab.tables import align, files
 from unfog.maths.arrays import Array
 from unfog.paper.bounds import AT_RANDOM, BOUNDED, Growth, Measured, Panel, Study
-from unfog.plotting import COLUMN, DASHES, DPI, PAGE, STYLE
+from unfog.plotting import COLUMN, DASHES, PAGE, add_note, add_title, new_figure, title_panel
 from unfog.theory.bounds import LIMIT, Bound
 from unfog.theory.information import VERSIONS
 
@@ -235,30 +235,19 @@ def _short(value: float) -> str:
 
 def figure(found: Study) -> "Figure":
     """The panels that there are, side by side, each with its legend below."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     panels = [panel for panel in (found.fixed, found.tied, found.swept) if panel is not None]
-    with mpl.rc_context(STYLE):
-        height = 4.3 + 0.3 * len(found.fixed.agents)  # legends are below
-        chart = Figure(figsize=(max(PAGE / 3 * len(panels), COLUMN), height), dpi=DPI, layout="constrained")
+    height = 4.3 + 0.3 * len(found.fixed.agents)  # legends are below
+    with new_figure(max(PAGE / 3 * len(panels), COLUMN), height) as chart:
         row = chart.subplots(1, len(panels), squeeze=False)[0]
         for axes, panel in zip(row, panels, strict=True):
             _draw(axes, panel)
             title = f"over {AXES.get(panel.axis, panel.axis)},\nafter {found.spec.run.rounds:,} rounds"
-            axes.set_title(TITLES.get(panel.axis, title), fontsize=8, loc="left")
+            title_panel(axes, TITLES.get(panel.axis, title), 8)
         row[0].set_ylabel(SO_FAR)
         chart.get_layout_engine().set(wspace=0.04, w_pad=0.06)  # type: ignore[union-attr, call-arg]
         width = max(42 * len(panels), 60)  # letters
-        chart.suptitle(
-            textwrap.fill(found.spec.title or found.spec.name, width),
-            fontsize=8.5,
-            x=0.01,
-            ha="left",
-            parse_math=False,
-        )
-        note = "\n".join(textwrap.fill(line, width) for line in _notes(found, panels))
-        chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
+        add_title(chart, textwrap.fill(found.spec.title or found.spec.name, width))
+        add_note(chart, "\n".join(textwrap.fill(line, width) for line in _notes(found, panels)))
     return chart
 
 

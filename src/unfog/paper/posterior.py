@@ -27,7 +27,7 @@ from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import build_problem, catalog, load
 from unfog.maths.arrays import Array
 from unfog.maths.random import RoundDraws, generator
-from unfog.plotting import COLOURS, DASHES, DPI, PAGE, STYLE
+from unfog.plotting import COLOURS, DASHES, PAGE, add_note, add_title, new_figure, title_panel
 from unfog.simulation import MOST_SEED
 from unfog.simulation.executors.local import cores
 from unfog.simulation.player import played
@@ -243,22 +243,19 @@ def _finite(name: str, draws: Array, long: Array | None) -> tuple[Array, Array |
 
 def figure(found: Check, title: str) -> "Figure":
     """Three panels: ellipses, means, spreads; the learners' names are the legend of all."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    rows = len(found.comparisons)
-    with mpl.rc_context(STYLE):
-        chart = Figure(figsize=(PAGE, max(2.9, 1.4 + 0.34 * rows)), dpi=DPI, layout="constrained")
+    with new_figure(PAGE, max(2.9, 1.4 + 0.34 * len(found.comparisons))) as chart:
         cloud, means, spreads = chart.subplots(1, 3, width_ratios=(1.25, 1, 1))
         _ellipses(cloud, found.references[0], found.comparisons)
         _means(means, found.comparisons)
         _spreads(spreads, found.comparisons)
         chart.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
-        chart.suptitle(title, fontsize=8.5, x=0.01, ha="left", parse_math=False)
+        add_title(chart, title)
         chains, draws, _ = found.references[0].draws.shape
         data = f"data: {found.rounds:,} rounds played by {found.agent}, seed {found.seed}"
-        note = f"{data}; NUTS: {chains} × {draws:,} draws; learners: {found.chains:,} draws each, as used"
-        chart.supxlabel(note, fontsize=7, color="0.35", x=0.99, ha="right")
+        add_note(
+            chart,
+            f"{data}; NUTS: {chains} × {draws:,} draws; learners: {found.chains:,} draws each, as used",
+        )
     return chart
 
 
@@ -275,7 +272,7 @@ def _ellipses(axes: "Axes", reference: "Reference", learners: "list[Comparison]"
     axes.set(xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach))
     axes.set_aspect("equal")
     axes.set(xlabel="θ along its first principal axis", ylabel="along its second")
-    axes.set_title(f"{LEVEL:.0%} ellipses; grey: NUTS".replace("%", " %"), fontsize=8, loc="left")
+    title_panel(axes, f"{LEVEL:.0%} ellipses; grey: NUTS".replace("%", " %"), 8)
 
 
 def ellipse(draws: Array) -> Array:
@@ -300,7 +297,7 @@ def _means(axes: "Axes", learners: "list[Comparison]") -> None:
         axes.annotate("", (-0.02, index), (-24, 0), arrowprops=line, annotation_clip=False, **place)
     edge = 1.08 * max(0.3, *(float(np.abs(learner.shifts).max()) for learner in learners))
     axes.set(xlabel="(mean − NUTS's) / s.d.", xlim=(-edge, edge))
-    axes.set_title("means,\na dot a coordinate", fontsize=8, loc="left")
+    title_panel(axes, "means,\na dot a coordinate", 8)
 
 
 def _spreads(axes: "Axes", learners: "list[Comparison]") -> None:
@@ -327,7 +324,7 @@ def _spreads(axes: "Axes", learners: "list[Comparison]") -> None:
         place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
         axes.annotate(percent(float(np.median(learner.spreads))), (1, index), (4, 0), **style, **place)
     axes.set(xlabel="s.d. / NUTS's")
-    axes.set_title("spreads,\nand their medians", fontsize=8, loc="left")
+    title_panel(axes, "spreads,\nand their medians", 8)
 
 
 def percent(share: float) -> str:

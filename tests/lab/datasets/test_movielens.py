@@ -24,6 +24,7 @@ from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, catalog, describe, load, parse
 from unfog.maths.arrays import Array
 from unfog.maths.statistics import estimate
+from unfog.plotting import save
 from unfog.simulation import simulate
 from unfog.simulation.engines import numpy as numpy_engine
 from unfog.validation import InputError
@@ -99,7 +100,7 @@ def test_without_data_auto_is_the_stand_in_and_says_so_everywhere(
         assert heading(found)[0] == heading(found, "Mine")[0] == STAND_IN
     assert heading(open_run(folder)) == [STAND_IN, "Films"]
     chart, told = figures.figure(open_run(folder)), STAND_IN.encode()
-    assert told in figures.save(chart, tmp_path, "films", ("svg",))[0].read_bytes()
+    assert told in save(chart, tmp_path, "films", ("svg",))[0].read_bytes()
 
 
 def test_without_data_movielens_is_refused_with_file_and_licence(

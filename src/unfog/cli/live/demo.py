@@ -17,15 +17,17 @@ def command(
     out: Annotated[Path, typer.Option(help="Where the figure goes.")] = Path("figures"),
 ) -> None:
     """Play a clinic of 20 patients with biased step counters, tell what happened, and draw it."""
-    from unfog.lab import demo, figures
+    from unfog.lab import demo
     from unfog.lab.demo import figure, story
     from unfog.lab.progress import bar
     from unfog.lab.tables import files
+    from unfog.plotting import check_installed, save
 
+    check_installed()
     with bar("clinic") as progress:
         found = demo.played(store, decisions=decisions, seed=seed, progress=progress)
     typer.echo(story(found))
-    paths = figures.save(figure(found), out, "live-demo")
+    paths = save(figure(found), out, "live-demo")
     typer.echo(files("figure", paths))
     if store is not None:
         typer.echo(f"store: {store}\nlook inside with: unfog live show {store} {demo.NAME}")

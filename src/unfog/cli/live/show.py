@@ -85,7 +85,7 @@ def listed(store: "Store | Client", name: str) -> dict[str, Any]:
 
 
 def _draw(problem: "Problem | Remote", path: Path) -> None:
-    from unfog.lab.figures import save
+    from unfog.plotting import save
 
     save(problem.figure(), path.parent, path.stem, (path.suffix[1:],))
 

@@ -23,7 +23,7 @@ from unfog.lab.baselines.problems import PLACES, TOLD_BIAS
 from unfog.lab.tables import NOTHING, WIDTH, columns
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.statistics import estimate, quotient
-from unfog.plotting import COLOURS, DPI, STYLE
+from unfog.plotting import COLOURS, add_title, new_figure, title_panel
 from unfog.simulation.job import Nature, emitted, truth_draws
 from unfog.simulation.player import Player
 from unfog.worlds.problem import Problem
@@ -355,16 +355,11 @@ def _code(name: str) -> str:
 
 def figure(found: Comparison, title: str = "") -> "Figure":
     """Ratios with their intervals, as published; tuned ones as small crosses below."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     names = _names(found.outcomes)
     across = min(ACROSS, max(1, len(found.outcomes)))
     down = max(1, -(-len(found.outcomes) // across))
     wide = 1.8 + 1.55 * across  # inches: two columns of print for three panels, a page on its side for five
-    size = (wide, 0.9 + down * (0.6 + 0.13 * len(names)))
-    with mpl.rc_context(STYLE):
-        chart = Figure(figsize=size, dpi=DPI, layout="constrained")
+    with new_figure(wide, 0.9 + down * (0.6 + 0.13 * len(names))) as chart:
         panels = chart.subplots(down, across, squeeze=False, sharey=True).ravel()
         for axes, one in zip(panels, found.outcomes, strict=False):
             _panel(axes, one, names)
@@ -375,7 +370,7 @@ def figure(found: Comparison, title: str = "") -> "Figure":
         beside = 3 if across == ACROSS else 2
         chart.legend(handles=handles, loc="outside lower center", ncols=beside, fontsize=7.5)
         said = title or "Regret as a ratio to ours on the same trials: right of the line ours is better"
-        chart.suptitle(said, fontsize=10, x=0.01, ha="left", parse_math=False)
+        add_title(chart, said, 10)
     return chart
 
 
@@ -401,7 +396,7 @@ def _panel(axes: "Axes", one: Outcome, names: Sequence[str]) -> None:
     _ticks(axes)
     axes.set_yticks(range(len(names)), names, fontsize=7, parse_math=False)
     ours = textwrap.fill(f"to {', '.join(one.ours)}", 24)
-    axes.set_title(f"{one.problem}\n{ours}", fontsize=7, loc="left", parse_math=False)
+    title_panel(axes, f"{one.problem}\n{ours}", 7)
     axes.grid(axis="y", color="0.93", linewidth=0.7)
     axes.set_axisbelow(True)
 
