@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_live import HERE, TERMS, answer, lines, refusal, unfog
-from unfog.cli.common import WIDTH
+from unfog.lab.tables import WIDTH
 
 Capture = pytest.CaptureFixture[str]
 

@@ -3,7 +3,19 @@
 import numpy as np
 import pytest
 
-from unfog.lab.tables import columns, digits, files, notes, plus_minus, prose
+from unfog.lab.tables import (
+    GLUE,
+    align,
+    columns,
+    counted,
+    digits,
+    files,
+    notes,
+    percent,
+    plus_minus,
+    prose,
+    wrap,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +74,18 @@ def test_prose_is_in_80_columns() -> None:
     found = prose("A first sentence, which is" + " long" * 30, "and a second.")
     assert max(map(len, found)) <= 80
     assert " ".join(found).endswith("long and a second.")
+
+
+def test_lines_break_where_they_may() -> None:
+    text = f"{'a' * 70} well-known 95{GLUE}% of it {'b' * 90}"
+    assert wrap(text, "  ", long_words=False) == ["a" * 70, "  well-known 95 % of it", f"  {'b' * 90}"]
+    assert wrap(text, "  ", hyphens=True)[0] == f"{'a' * 70} well-"
+    assert max(map(len, wrap(text, first="- "))) <= 80
+    assert (counted(1, "trial"), counted(2, "trial")) == ("1 trial", "2 trials")
+    assert (percent(0.59), percent(0.0304, 1)) == ("59 %", "3.0 %")
+
+
+def test_columns_are_padded_to_one_width() -> None:
+    rows = [["a", "bb", "1"], ["aaa", "b", "10"]]
+    assert align(rows) == ["a    bb   1", "aaa   b  10"]
+    assert align(rows, left=2) == ["a    bb   1", "aaa  b   10"]

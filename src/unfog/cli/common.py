@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from unfog.lab.prepare import Plan
     from unfog.lab.spec import Spec
 
-WIDTH = 80  # of what is printed
 ENGINES = {  # as `unfog list` describes them
     "numpy": "plays everything, on one core or several; the reference for the others",
     "numba": "one compiled kernel for CPUs: the same draws and results, faster (extra numba)",

@@ -1,14 +1,13 @@
 """`unfog data`: which data sets are there, and how to get the others."""
 
 import json as jsonlib
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unfog.cli import common
-from unfog.cli.common import WIDTH
+from unfog.lab.tables import wrap
 
 if TYPE_CHECKING:
     from unfog.lab.datasets.files import Dataset
@@ -64,14 +63,7 @@ def _lines(name: str, fact: dict[str, Any], width: int) -> list[str]:
     indent = " " * width
     found = [f"{name:<{width}}{fact['title']}"]
     for one in said:
-        found += textwrap.wrap(
-            one,
-            WIDTH,
-            initial_indent=indent,
-            subsequent_indent=f"{indent}  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        found += wrap(one, f"{indent}  ", first=indent, long_words=False)
     return found
 
 

@@ -6,14 +6,14 @@ parts, their formulas and settings, and when to use it.
 
 import json as jsonlib
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from unfog.cli import common
-from unfog.cli.common import ENGINES, FEATURES, PROBLEMS, WIDTH
+from unfog.cli.common import ENGINES, FEATURES, PROBLEMS
+from unfog.lab.tables import WIDTH, wrap
 
 if TYPE_CHECKING:
     from unfog.agents.explain import Explained, Part
@@ -128,9 +128,9 @@ def _lines(found: Groups) -> list[str]:
     width = max((len(name) for rows in found.values() for name in rows), default=0) + 4
     lines = list[str]()
     for kind, rows in found.items():
-        lines += _wrapped(headings.get(kind, kind), " ", whole=True)
+        lines += wrap(headings.get(kind, kind), " ", long_words=False)
         for name, said in rows.items():
-            lines += _wrapped(f"  {name}".ljust(width) + said, " " * width, whole=True)
+            lines += wrap(f"  {name}".ljust(width) + said, " " * width, long_words=False)
     return lines
 
 
@@ -164,25 +164,25 @@ def explain_command(
 def lines(found: "Explained") -> list[str]:
     """All of it, in 80 columns."""
     kind = f"as it is for {'rewards of 0 or 1' if found.rewards == 'bernoulli' else 'Gaussian rewards'}"
-    said = [*_wrapped(f"{found.agent}: {found.summary or 'an agent of your own'}"), kind, ""]
-    said += [*_wrapped(f"When: {found.when}"), ""] if found.when else []
+    said = [*wrap(f"{found.agent}: {found.summary or 'an agent of your own'}"), kind, ""]
+    said += [*wrap(f"When: {found.when}"), ""] if found.when else []
     for part in found.parts:
         said += [*_part(part), ""]
-    said += [*_wrapped(f"Reference: {found.reference}", "  "), ""] if found.reference else []
-    return said + _wrapped(f"In formulas: {_letters(found.letters)}.")
+    said += [*wrap(f"Reference: {found.reference}", "  "), ""] if found.reference else []
+    return said + wrap(f"In formulas: {_letters(found.letters)}.")
 
 
 def _part(part: "Part") -> list[str]:
     """One of the three parts."""
-    said = _wrapped(f"{part.step.capitalize()}: {part.name}, {part.note}", "  ")
-    said += _wrapped(f"  {part.idea}", "  ")
+    said = wrap(f"{part.step.capitalize()}: {part.name}, {part.note}", "  ")
+    said += wrap(f"  {part.idea}", "  ")
     said += [line for formula in part.formula for line in _formula(formula)]
-    said += _wrapped(f"      {_letters(part.letters)}", "      ") if part.letters else []
+    said += wrap(f"      {_letters(part.letters)}", "      ") if part.letters else []
     if part.settings:
         told = ", ".join(f"{name}={value}" for name, value in part.settings.items())
         said += [
-            *_wrapped(f"  Settings: {told}", "    "),
-            *_wrapped(f"    {part.meaning}", "    "),
+            *wrap(f"  Settings: {told}", "    "),
+            *wrap(f"    {part.meaning}", "    "),
         ]
     return said
 
@@ -200,11 +200,4 @@ def _formula(line: str) -> list[str]:
             found[-1] += f"   {piece}"
         else:
             found.append(indent + piece)
-    return [cut for one in found for cut in _wrapped(one.rstrip(","), f"{indent}  ")]
-
-
-def _wrapped(text: str, indent: str = "", *, whole: bool = False) -> list[str]:
-    """A line in 80 columns; names with dashes stay whole, and with `whole` so does a word of any length."""
-    return textwrap.wrap(
-        text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=not whole
-    )
+    return [cut for one in found for cut in wrap(one.rstrip(","), f"{indent}  ")]

@@ -13,6 +13,7 @@ import typer
 
 from unfog.cli import common
 from unfog.cli.run import Rounds, Seed, Trials, Workers
+from unfog.lab.tables import align, files
 
 if TYPE_CHECKING:
     from unfog.paper.posterior import Check
@@ -119,7 +120,6 @@ def posterior(
     """Compare each learner's posterior with NUTS on the same rounds: means, spreads, a figure."""
     from unfog.lab.progress import bar
     from unfog.lab.run_folder import made_folder
-    from unfog.lab.tables import files
     from unfog.paper.posterior import DEFAULT, check, figure, problem_of
     from unfog.plotting import check_installed, save
 
@@ -170,7 +170,6 @@ def summary(name: str, found: "Check") -> dict[str, Any]:
 
 def table(facts: dict[str, Any]) -> str:
     """The numbers, for people; the last line says what to read from them."""
-    from unfog.lab.tables import align
     from unfog.paper.posterior import percent
 
     nuts, learners = facts["nuts"], facts["learners"]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from unfog.lab.tables import files
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -122,8 +124,6 @@ def drawn(run: Path, target: Path, *, whole: bool = False) -> list[Path]:
 
 def say_drawn(run: Path, plot: str | None) -> None:
     """Draw a finished run where --plot asks for it, and say where the figure is."""
-    from unfog.lab.tables import files
-
     if plot is None:
         return
     paths = drawn(run, FOLDER / run.resolve().name) if plot == USUAL else drawn(run, Path(plot), whole=True)

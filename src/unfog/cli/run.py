@@ -9,6 +9,7 @@ import typer
 from unfog.cli import common
 from unfog.cli.evaluate import listed
 from unfog.cli.results import Json, Parts, Plot, Tails, checked, refuse_columns, say, say_drawn, say_suite
+from unfog.lab.tables import files
 
 if TYPE_CHECKING:
     from unfog.lab.prepare import Plan
@@ -210,7 +211,6 @@ def reproduce_command(
     from unfog.lab.run import open_run
     from unfog.lab.run_folder import made_folder
     from unfog.lab.spec import load
-    from unfog.lab.tables import files
     from unfog.plotting import save
 
     made_folder("out", out)
@@ -246,7 +246,6 @@ def _one(plan: "Plan", runs: Path, out: Path) -> Path:
     from unfog.lab import figures, report, run_folder
     from unfog.lab.progress import watching
     from unfog.lab.run import keep, open_run
-    from unfog.lab.tables import files
     from unfog.plotting import save
 
     with watching(plan) as progress:

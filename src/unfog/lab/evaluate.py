@@ -22,7 +22,7 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.policies import Tick, silent
 from unfog.evaluation.readers import Columns, read
 from unfog.lab.labels import LOOKS
-from unfog.lab.tables import NOTHING, WIDTH, columns, digits, notes, plus_minus
+from unfog.lab.tables import NOTHING, columns, digits, fill, notes, plus_minus
 from unfog.live.errors import Held
 from unfog.plotting import COLOURS, DASHES, PAGE, add_note, add_title, new_figure, title_panel
 from unfog.simulation.plan import MOST_SEED
@@ -170,7 +170,7 @@ def table(found: "xr.Dataset") -> str:
         cells = [[_value(found.sel(policy=one), other, places) for other in others] for one in names]
         parts.append(columns("policy", names, others, cells))
     said = notes([*_replayed(found), *found.attrs["notes"]])
-    return "\n\n".join([*parts, textwrap.fill(LEGEND, WIDTH), said])
+    return "\n\n".join([*parts, fill(LEGEND), said])
 
 
 def _head(found: "xr.Dataset", places: int) -> str:
@@ -178,7 +178,7 @@ def _head(found: "xr.Dataset", places: int) -> str:
     size = f"{about['rounds']:,} rounds, {len(about['arms'])} arms"
     earned = f"{about['earned']:,.{places}f} earned a round"
     intervals = f"± is the {100 * about['level']:.4g} % interval, {about['intervals']}"
-    return "\n".join([textwrap.fill(f"{about['source']}: {size}, {earned}", WIDTH), intervals])
+    return "\n".join([fill(f"{about['source']}: {size}, {earned}"), intervals])
 
 
 def _value(one: "xr.Dataset", estimator: str, places: int) -> str:

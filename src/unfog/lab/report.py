@@ -18,7 +18,6 @@ Tables fit in 80 columns. Below them stands what their columns mean.
 
 import itertools
 import json
-import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +27,7 @@ from unfog.evaluation import intervals
 from unfog.lab import labels, search
 from unfog.lab import sweep as sweeps
 from unfog.lab.results import Flat, flat
-from unfog.lab.tables import GAP, WIDTH, columns
+from unfog.lab.tables import align, columns, counted, wrap
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.statistics import estimate, standard_error
 from unfog.simulation.plan import quarters
@@ -243,8 +242,8 @@ def _head(facts: dict[str, Any], seconds: float | None) -> list[str]:
     """The lines above a table."""
     took = "" if seconds is None else f", {seconds:.1f} s"
     told = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{took}"
-    note = textwrap.wrap(f"note: {facts['note']}", WIDTH) if "note" in facts else []
-    return [*textwrap.wrap(f"{facts['experiment']}: {told}", WIDTH), *search.found(facts), *note]
+    note = wrap(f"note: {facts['note']}", hyphens=True) if "note" in facts else []
+    return [*wrap(f"{facts['experiment']}: {told}", hyphens=True), *search.found(facts), *note]
 
 
 def _rows(found: Flat) -> Rows:
@@ -293,21 +292,15 @@ def _pm(mean: float | None, se: float | None, width: float, sign: str = "") -> s
 def sweep_lines(found: Flat, titles: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
     """The table of a sweep, with a row of cells for each agent of each setting."""
     settings, agents = [labels.values(one) for one in found.settings], found.agents
-    top = f"{_several(len(settings), 'setting')} x {_several(len(agents), 'agent')}"
+    top = f"{counted(len(settings), 'setting')} x {counted(len(agents), 'agent')}"
     shown: Sequence[Mapping[str, str]] = settings
     listed = list[str]()
     if len(_names(settings, agents)[0]) > WIDEST:
         shown = [{"setting": str(number)} for number in range(1, len(settings) + 1)]
         for number, setting in enumerate(settings, 1):
-            listed += textwrap.wrap(
-                f"setting {number}:{sweeps.label(setting)}", WIDTH, subsequent_indent="  "
-            )
+            listed += wrap(f"setting {number}:{sweeps.label(setting)}", "  ", hyphens=True)
     head, *names = _names(shown, agents)
-    return [f"{top} x {_several(found.trials, 'trial')}", *listed, columns(head, names, titles, cells)]
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
+    return [f"{top} x {counted(found.trials, 'trial')}", *listed, columns(head, names, titles, cells)]
 
 
 def _names(settings: Sequence[Mapping[str, str]], agents: Sequence[str]) -> list[str]:
@@ -319,10 +312,7 @@ def _names(settings: Sequence[Mapping[str, str]], agents: Sequence[str]) -> list
         rows.append(["" if i < new else value for i, value in enumerate(values)] + [agents[0]])
         rows += [["" for _ in values] + [agent] for agent in agents[1:]]
         before = values
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        (" " * GAP).join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows
-    ]
+    return align(rows, left=len(rows[0]))
 
 
 def notes_below(compared: bool, reference: str, parts: Collection[str] | None, tails: bool) -> list[str]:
@@ -333,9 +323,9 @@ def notes_below(compared: bool, reference: str, parts: Collection[str] | None, t
     """
     lines = [LEGEND if compared else REGRET]
     if reference:
-        lines += textwrap.wrap(f"reference: {reference}", WIDTH, subsequent_indent="  ")
+        lines += wrap(f"reference: {reference}", "  ", hyphens=True)
     if parts is not None:
         others = "; ".join(said for loss, said in OTHERS.items() if loss in parts)
         split = PARTS_NOTE if SPLIT[0] in parts else NO_PARTS
-        lines += [line for said in (split, others) for line in textwrap.wrap(said, WIDTH)]
+        lines += [line for said in (split, others) for line in wrap(said, hyphens=True)]
     return lines + [SPREADS] * tails

@@ -6,7 +6,6 @@ its attributes, in the summary and in the table.
 """
 
 import json
-import textwrap
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -15,11 +14,10 @@ from unfog.lab.labels import labelled
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import RunSpec
 from unfog.lab.stopping import Look, look
-from unfog.lab.tables import WIDTH
+from unfog.lab.tables import GLUE, wrap
 from unfog.simulation import Gathering
 from unfog.simulation.job import Piece
 
-GLUE = "\N{NO-BREAK SPACE}"  # lines are not broken within a ratio
 UNITS = {"s": 1, "min": 60, "h": 3600}
 Say: TypeAlias = Callable[[str], None]
 """Told a line."""
@@ -169,7 +167,7 @@ def found(facts: Mapping[str, Any]) -> list[str]:
         short = f"the largest standard error of a ratio to {told['against']} is {largest:.3g}"
         short += f" ({labelled(worst)})"
         line = f"{trials}, the budget; {short}, above {told['se']:g}"
-    return textwrap.wrap(f"trials: {line}", WIDTH, break_on_hyphens=False)
+    return wrap(f"trials: {line}")
 
 
 def ratios(facts: Mapping[str, Any], width: float) -> list[str]:
@@ -181,6 +179,4 @@ def ratios(facts: Mapping[str, Any], width: float) -> list[str]:
         f"{labelled(name)} {one['value']:.3f} ± {width * one['se']:.3f}"
         for name, one in told["ratios"].items()
     ]
-    text = f"ratio to {told['against']}: {', '.join(one.replace(' ', GLUE) for one in each)}"
-    lines = textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-    return [line.replace(GLUE, " ") for line in lines]
+    return wrap(f"ratio to {told['against']}: {', '.join(one.replace(' ', GLUE) for one in each)}", "  ")

@@ -1,22 +1,29 @@
-"""Tables of at most 80 columns: what does not fit beside is set below; long names have lines of their own."""
+"""Text of at most 80 columns: tables, wrapped sentences, numbers.
 
+Columns of a table that do not fit beside each other are set below; long names have lines of their own.
+"""
+
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from unfog.maths.arrays import Array
+if TYPE_CHECKING:
+    from unfog.maths.arrays import Array
 
 WIDTH = 80
 NAME = 28  # letters of a name that stands in its row, if there is space for the columns
 SHORT = 16  # and if there is not
 GAP = 2
 NOTHING = "–"
+GLUE = "\N{NO-BREAK SPACE}"  # no line breaks here; it is printed as a space
 MOST = 6  # digits after the point
 
 
-def digits(errors: Array) -> int:
+def digits(errors: "Array") -> int:
     """How many digits after the point to print: two of the usual error."""
+    import numpy as np
+
     there = errors[np.isfinite(errors) & (errors > 0)]
     if not len(there):
         return 3
@@ -25,10 +32,43 @@ def digits(errors: Array) -> int:
 
 def plus_minus(mean: float, half: float, places: int, sign: str = "") -> str:
     """A number with the half-width of its interval; a dash for what is not a number."""
-    if np.isnan(mean):
+    if math.isnan(mean):
         return NOTHING
     shown = f"{mean:{sign},.{places}f}"
-    return shown if np.isnan(half) else f"{shown} ± {half:,.{places}f}"
+    return shown if math.isnan(half) else f"{shown} ± {half:,.{places}f}"
+
+
+def percent(share: float, places: int = 0) -> str:
+    """A share with a space before its sign."""
+    return f"{share:.{places}%}".replace("%", " %")
+
+
+def counted(number: int, noun: str) -> str:
+    """So many of them: 1 trial, 2 trials."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def wrap(
+    text: str, indent: str = "", *, first: str = "", hyphens: bool = False, long_words: bool = True
+) -> list[str]:
+    """Lines of 80 columns, all but the first with an indent.
+
+    With `hyphens` words are broken at theirs; without `long_words` none is cut, however long.
+    """
+    lines = textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_on_hyphens=hyphens,
+        break_long_words=long_words,
+    )
+    return [line.replace(GLUE, " ") for line in lines]
+
+
+def fill(text: str, indent: str = "") -> str:
+    """Wrapped as one text, where words may be broken at hyphens."""
+    return "\n".join(wrap(text, indent, hyphens=True))
 
 
 def columns(head: str, names: Sequence[str], titles: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
@@ -64,26 +104,23 @@ def _table(
     first, *lines = align([[head.ljust(room), *titles], *rows])
     found = [first]
     for name, line in zip(names, lines, strict=True):
-        found += textwrap.wrap(name, WIDTH) if len(name) > room else []
+        found += wrap(name, hyphens=True) if len(name) > room else []
         found.append(line)
     return found
 
 
 def notes(said: Sequence[str]) -> str:
     """Sentences as a list."""
-    return "\n".join(
-        textwrap.fill(note, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
-        for note in said
-    )
+    return "\n".join(line for note in said for line in wrap(note, "  ", first="- "))
 
 
-def align(rows: list[list[str]]) -> list[str]:
-    """Columns padded to the same width, the first to the left, numbers to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+def align(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Columns padded to the same width, the first ones to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        (" " * GAP).join(
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
     ]
@@ -91,7 +128,7 @@ def align(rows: list[list[str]]) -> list[str]:
 
 def prose(*sentences: str) -> list[str]:
     """Sentences, one after the other in lines of 80 columns."""
-    return textwrap.wrap(" ".join(sentences), WIDTH, break_on_hyphens=False, break_long_words=False)
+    return wrap(" ".join(sentences), long_words=False)
 
 
 def files(what: str, paths: Iterable[object]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from unfog.lab.labels import SO_FAR, called, looks
 from unfog.lab.report import student_reach
-from unfog.lab.tables import align, files
+from unfog.lab.tables import align, counted, files, percent
 from unfog.maths.arrays import Array
 from unfog.paper.bounds import AT_RANDOM, BOUNDED, Growth, Measured, Panel, Study
 from unfog.plotting import COLUMN, DASHES, PAGE, add_note, add_title, new_figure, title_panel
@@ -108,7 +108,7 @@ def _mismatch(told: Measured) -> dict[str, Any]:
 
 def table(facts: dict[str, Any]) -> str:
     """The numbers, for people."""
-    size = f"{_counted(facts['trials'], 'trial')}, {_counted(facts['rounds'], 'round')}"
+    size = f"{counted(facts['trials'], 'trial')}, {counted(facts['rounds'], 'round')}"
     head = f"{size}, seed {facts['seed']}, {facts['seconds']:.1f} s"
     agents = facts["fixed"]["agents"]
     lines = [f"{facts['experiment']}: {head}", *align(_regrets(agents)), ""]
@@ -118,10 +118,6 @@ def table(facts: dict[str, Any]) -> str:
     if facts["mismatch"] is not None:
         lines += [*_mismatch_lines(facts["mismatch"], agents["alg1"]), ""]
     return "\n".join([*lines, LEGEND, files("figure", facts["figures"])])
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s'[: number != 1]}"
 
 
 def _regrets(agents: dict[str, Any]) -> list[list[str]]:
@@ -159,7 +155,7 @@ def _bounds(agents: dict[str, Any]) -> list[list[str]]:
             parts, total = {part: values[-1] for part, values in bound["parts"].items()}, bound["total"][-1]
             largest = max(parts, key=lambda part: parts[part])
             times = f"{total / regret:.3g} x" if regret > 0 else "-"
-            share = f"{largest} {parts[largest] / total:.0%}".replace("%", " %")
+            share = f"{largest} {percent(parts[largest] / total)}"
             called = f"{name}: {bound['name']}, {version}"
             rows.append([called, _marked(bound), times, *map(_short, parts.values()), share])
     return [["bound", "at the end", "over regret", *parts, "largest"], *rows]
@@ -257,7 +253,7 @@ def _notes(found: Study, panels: list[Panel]) -> list[str]:
     bounds = [bound for panel in panels for growth in panel.agents for bound in growth.bounds.values()]
     faint = [] if all(bound.holds.all() for bound in bounds) else ["faint: a bound's conditions do not hold"]
     bands = ["bands and ±: 95 % intervals; EE where it is beyond them"] if r.trials > 1 else []
-    averaged = f"mean of {r.trials} trial{'s'[: r.trials > 1]}, seed {r.seed}"
+    averaged = f"mean of {counted(r.trials, 'trial')}, seed {r.seed}"
     theorems = sorted({BOUNDED[growth.agent].theorem for growth in found.fixed.agents})
     return [*(THEORY[number] for number in theorems), "; ".join([averaged, *bands, *faint])]
 

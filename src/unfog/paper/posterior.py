@@ -22,6 +22,7 @@ from unfog.agents.base import Chain, Evidence, Learner, Parameters, State
 from unfog.agents.catalogue import AGENTS, LEARNERS, Catalogue, named
 from unfog.agents.runner import StepDraws
 from unfog.channel.knowledge import Knowledge
+from unfog.lab import tables
 from unfog.lab.labels import looks
 from unfog.lab.run import Progress, quiet
 from unfog.lab.spec import build_problem, catalog, load
@@ -272,7 +273,7 @@ def _ellipses(axes: "Axes", reference: "Reference", learners: "list[Comparison]"
     axes.set(xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach))
     axes.set_aspect("equal")
     axes.set(xlabel="θ along its first principal axis", ylabel="along its second")
-    title_panel(axes, f"{LEVEL:.0%} ellipses; grey: NUTS".replace("%", " %"), 8)
+    title_panel(axes, f"{tables.percent(LEVEL)} ellipses; grey: NUTS", 8)
 
 
 def ellipse(draws: Array) -> Array:
@@ -329,7 +330,7 @@ def _spreads(axes: "Axes", learners: "list[Comparison]") -> None:
 
 def percent(share: float) -> str:
     """A share with two figures or more: 3.0 %, 94 %, 123 %."""
-    return f"{100 * share:.{0 if share >= 0.0995 else 1}f} %"
+    return tables.percent(share, 0 if share >= 0.0995 else 1)
 
 
 def _strip(axes: "Axes", rows: Mapping[str, Array]) -> None:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from unfog.lab.tables import files
+
 EXAMPLE = "Examples: unfog live demo   |   unfog live demo --decisions 600 --seed 3 --store clinic.unfog"
 
 
@@ -20,7 +22,6 @@ def command(
     from unfog.lab import demo
     from unfog.lab.demo import figure, story
     from unfog.lab.progress import bar
-    from unfog.lab.tables import files
     from unfog.plotting import check_installed, save
 
     check_installed()

@@ -1,15 +1,14 @@
 """`unfog live show`: the problems of a store, or all that there is to know of one, in lines of 80 columns."""
 
 import json as jsonlib
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unfog.cli.common import WIDTH
 from unfog.cli.live.common import CONTEXT, StoreFile, check_known, opened, parsed, refuse_store, text_of
+from unfog.lab.tables import GLUE, align, percent, wrap
 
 if TYPE_CHECKING:
     from unfog.live import Problem, Store
@@ -98,7 +97,7 @@ def of_all(store: str, facts: Mapping[str, Mapping[str, Any]]) -> str:
     for name, one in facts.items():
         counts = (f"{one[field]:,}" for field in ("decisions", "rewards", "pending"))
         rows.append([_short(name), _short(one["agent"]), str(len(one["arms"])), *counts])
-    return "\n".join(_aligned(rows))
+    return "\n".join(align(rows))
 
 
 def of_one(facts: Mapping[str, Any]) -> str:
@@ -134,7 +133,7 @@ def _arms(facts: Mapping[str, Any]) -> list[str]:
         rows.append(
             [name, f"{chosen:,.0f}", _percent(found["share"][arm]), f"{found['rewarded'][arm]:,.0f}", earned]
         )
-    return _aligned(rows)
+    return align(rows)
 
 
 def _bias(facts: Mapping[str, Any]) -> list[str]:
@@ -155,7 +154,7 @@ def _bias(facts: Mapping[str, Any]) -> list[str]:
     )
     return [
         *_wrapped(f"bias as believed of {belief['bias_of']}{more}; how far readings were off, of all:"),
-        *_aligned(rows),
+        *align(rows),
     ]
 
 
@@ -196,7 +195,7 @@ def _expected(found: Mapping[str, Any]) -> list[str]:
     for arm, mean in found["mean"].items():
         between = f"{_number(found['low'][arm])} to {_number(found['high'][arm])}"
         rows.append([_short(arm), _number(mean), between, _percent(found["probability_best"][arm])])
-    return ["what each arm would be expected to earn in this context:", *_aligned(rows)]
+    return ["what each arm would be expected to earn in this context:", *align(rows)]
 
 
 def _short(name: str) -> str:
@@ -212,17 +211,9 @@ def _error(mean: float | None, error: float | None) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.0f} %"
+    return "-" if value is None else percent(value)
 
 
 def _wrapped(text: str) -> list[str]:
     """Lines that fit; a number stays with its per cent sign."""
-    lines = textwrap.wrap(text.replace(" %", "\xa0%"), WIDTH, subsequent_indent="  ")
-    return [line.replace("\xa0", " ") for line in lines]
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns padded to the same width, the first to the left, numbers to the right."""
-    from unfog.lab.tables import align
-
-    return align([list(row) for row in rows])
+    return wrap(text.replace(" %", f"{GLUE}%"), "  ", hyphens=True)

@@ -20,7 +20,7 @@ import numpy as np
 from unfog.agents.agent import Agent
 from unfog.evaluation.intervals import student_reach
 from unfog.lab.baselines.problems import PLACES, TOLD_BIAS
-from unfog.lab.tables import NOTHING, WIDTH, columns
+from unfog.lab.tables import NOTHING, columns, fill
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.statistics import estimate, quotient
 from unfog.plotting import COLOURS, add_title, new_figure, title_panel
@@ -208,9 +208,9 @@ def _read(row: dict[str, Any]) -> Row:
 
 def text(found: Comparison) -> str:
     """The whole report in 80 columns."""
-    parts = [textwrap.fill(HEAD, WIDTH), exceptions(found), *_tables(found, False)]
+    parts = [fill(HEAD), exceptions(found), *_tables(found, False)]
     if any(one.tuned for one in found.outcomes):
-        parts += [textwrap.fill(TUNED, WIDTH), exceptions(found, tuned=True), *_tables(found, True)]
+        parts += [fill(TUNED), exceptions(found, tuned=True), *_tables(found, True)]
     parts += [times(found), _left_out(found)]
     return "\n\n".join(filter(None, parts))
 
@@ -278,7 +278,7 @@ def _tables(found: Comparison, tuned: bool) -> list[str]:
             continue
         titles = [one.problem for one in outcomes]
         below = [f"Regret {yardstick(outcomes)}; after the last round:", *map(of_ours, outcomes)]
-        said = "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in below)
+        said = "\n".join(fill(line, "  ") for line in below)
         parts += [columns("agent", names, titles, cells), *([] if tuned else [said])]
     return parts
 
@@ -302,7 +302,7 @@ def times(found: Comparison) -> str:
     if not rows:
         return ""
     table = columns("agent", list(spans(found)), ["microseconds of a trial's round, in batch"], rows)
-    return f"{table}\n{textwrap.fill(TIMES, WIDTH)}"
+    return f"{table}\n{fill(TIMES)}"
 
 
 def spans(found: Comparison) -> dict[str, tuple[float, float]]:
@@ -322,7 +322,7 @@ def _left_out(found: Comparison) -> str:
         for name, why in one.left_out.items():
             reasons.setdefault(why, []).append(name)
         lines += [f"{one.problem} without {', '.join(names)}: {why}" for why, names in reasons.items()]
-    return "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in lines)
+    return "\n".join(fill(line, "  ") for line in lines)
 
 
 def markdown(outcomes: Sequence[Outcome], tuned: bool = False) -> str:
