@@ -16,6 +16,7 @@ from unfog.agents.denoise import Exact, Incomplete, KnownBias
 from unfog.agents.learn import LMC, Conjugate, Revisable, Smoothing
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
+from unfog.features.base import certain
 from unfog.features.linear import Product
 from unfog.maths.arrays import Array, Ints
 from unfog.testing import ContractError
@@ -460,9 +461,12 @@ class Wrong(NamedTuple):
 
 
 class Tampered(Product):
-    """A map whose designs have one method replaced."""
+    """A map whose designs have one method replaced where the context is not known exactly."""
 
     method = ""
+
+    def at(self, context: Any) -> Any:
+        return super().design(certain(context))
 
     def design(self, context: Context) -> Any:
         return Wrong(super().design(context), self.method, lambda x: 1.3 * x)

@@ -195,7 +195,7 @@ def test_given_actions_are_the_same_in_every_trial(rng: np.random.Generator) -> 
 
 
 def test_other_features_serve(rng: np.random.Generator) -> None:
-    assert isinstance(draw_truth(LogisticProblem(features="linear"), rng, 2).features, Product)
+    assert isinstance(draw_truth(LogisticProblem(features="product"), rng, 2).features, Product)
     matrices = rng.normal(size=(5, 4, 3))
     problem = LogisticProblem(dim=3, actions=matrices, features=matrix, prior_cov=spd(rng, 4))
     assert problem.knowledge().prior_mean.shape == (4,)
