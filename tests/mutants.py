@@ -51,6 +51,7 @@ SWAPS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Or: ("or", "and"),
 }
 PLAIN = ["-m", "not slow and not soak", "-q", "-p", "no:cacheprovider"]
+FORKED = ["-x", "--no-header", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
 
 
 class Mutant(NamedTuple):
@@ -233,7 +234,7 @@ def killed(mutant: Mutant, tests: Sequence[str], limit: float) -> bool:
         for number in (0, 1, 2):
             os.dup2(null, number)
         sys.meta_path.insert(0, Changed(mutant))
-        os._exit(int(pytest.main([*PLAIN, "-x", "--no-header", *tests])))
+        os._exit(int(pytest.main([*PLAIN, *FORKED, *tests])))
     return os.waitpid(child, 0)[1] != 0
 
 
@@ -265,6 +266,8 @@ def run(covered: Path, out: Path, count: int, seed: int, seconds: float, part: t
             chosen.append(name)
         start = time.perf_counter()
         outcome = "not called"
+        if chosen and not results and killed(mutant._replace(new=mutant.old), chosen, 60 + 4 * seconds):
+            sys.exit(f"tests fail without any change, such as these: {chosen[:3]}")
         if chosen:
             outcome = "killed" if killed(mutant, chosen, 60 + 4 * seconds) else "survived"
         results[mutant.text] = outcome
