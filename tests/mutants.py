@@ -238,6 +238,29 @@ def killed(mutant: Mutant, tests: Sequence[str], limit: float) -> bool:
     return os.waitpid(child, 0)[1] != 0
 
 
+class Tests:
+    """What `cover` wrote: seconds and functions of each test."""
+
+    def __init__(self, covered: Path) -> None:
+        self.seconds: dict[str, float] = {}
+        self.calling = defaultdict[str, set[str]](set)  # names of tests by function, and by module
+        for name, (seconds, functions) in json.loads(covered.read_text()).items():
+            self.seconds[name] = seconds
+            for function in functions:
+                self.calling[function].add(name)
+                self.calling[function.partition(":")[0]].add(name)
+
+    def of(self, mutant: Mutant, seconds: float) -> list[str]:
+        """The tests of a mutant, the quickest first, up to so many seconds; one at least, if there is any."""
+        chosen, used = list[str](), 0.0
+        for name in sorted(self.calling[mutant.function], key=lambda name: (self.seconds[name], name)):
+            used += self.seconds[name]
+            if chosen and used > seconds:
+                break
+            chosen.append(name)
+        return chosen
+
+
 def run(covered: Path, out: Path, count: int, seed: int, seconds: float, part: tuple[int, int]) -> int:
     """Try mutants one after another; how many survived."""
     os.chdir(ROOT)
@@ -247,23 +270,12 @@ def run(covered: Path, out: Path, count: int, seed: int, seconds: float, part: t
     import psycopg  # noqa: F401
     import xarray  # noqa: F401
 
-    tests = json.loads(covered.read_text())
-    by_function, by_module = defaultdict(set), defaultdict(set)
-    for name, (_, functions) in tests.items():
-        for function in functions:
-            by_function[function].add(name)
-            by_module[function.partition(":")[0]].add(name)
+    covering = Tests(covered)
     results: dict[str, str] = json.loads(out.read_text()) if out.exists() else {}
     for mutant in drawn(count, seed)[part[0] :: part[1]]:
         if mutant.text in results:
             continue
-        calling = by_function[mutant.function] if ":" in mutant.function else by_module[mutant.path]
-        chosen, used = list[str](), 0.0
-        for name in sorted(calling, key=lambda name: (tests[name][0], name)):
-            used += tests[name][0]
-            if chosen and used > seconds:
-                break
-            chosen.append(name)
+        chosen = covering.of(mutant, seconds)
         start = time.perf_counter()
         outcome = "not called"
         if chosen and not results and killed(mutant._replace(new=mutant.old), chosen, 60 + 4 * seconds):
