@@ -1,4 +1,4 @@
-"""What the commands share: completion of names, a line for each listed thing, and the plan of a run.
+"""What the commands share: completion of names, a line for each listed item, and the plan of a run.
 
 `unfog --install-completion` sets completion up: when Tab is pressed, the shell is told the names that begin
 with what was typed so far. Heavy imports wait until Tab is pressed where a name belongs.
@@ -57,15 +57,15 @@ KINDS = (  # of `unfog list`
 def experiments(incomplete: str) -> list[str]:
     """Experiments that come with unfog, and suites."""
     files = resources.files("unfog.lab") / "catalog"
-    found = [file.name.removesuffix(".toml") for file in files.iterdir() if file.name.endswith(".toml")]
-    return _beginning(incomplete, [*found, "rivals"])
+    names = [file.name.removesuffix(".toml") for file in files.iterdir() if file.name.endswith(".toml")]
+    return _filter_by_prefix(incomplete, [*names, "rivals"])
 
 
 def agents(incomplete: str) -> list[str]:
     """Agents and rivals; after a comma the next one."""
     from unfog.agents.catalogue import EVERY
 
-    return _after_comma(incomplete, EVERY)
+    return _complete_list(incomplete, EVERY)
 
 
 def policies(incomplete: str) -> list[str]:
@@ -73,63 +73,63 @@ def policies(incomplete: str) -> list[str]:
     from unfog.agents.catalogue import EVERY
     from unfog.evaluation.policies import ALWAYS, FIXED
 
-    return _after_comma(incomplete, [*FIXED, ALWAYS, *EVERY])
+    return _complete_list(incomplete, [*FIXED, ALWAYS, *EVERY])
 
 
 def engines(incomplete: str) -> list[str]:
     """Engines, which play the rounds."""
-    return _beginning(incomplete, ENGINES)
+    return _filter_by_prefix(incomplete, ENGINES)
 
 
 def precisions(incomplete: str) -> list[str]:
     """Precisions of the numbers in a compiled engine."""
     from unfog.simulation.job import PRECISIONS
 
-    return _beginning(incomplete, PRECISIONS)
+    return _filter_by_prefix(incomplete, PRECISIONS)
 
 
 def executors(incomplete: str) -> list[str]:
     """Executors: where rounds can be played; of a cluster what its address begins with."""
     from unfog.simulation.executors import CLUSTERS, NAMES
 
-    return _beginning(incomplete, [*NAMES, *(f"{name}://" for name in CLUSTERS)])
+    return _filter_by_prefix(incomplete, [*NAMES, *(f"{name}://" for name in CLUSTERS)])
 
 
 def data(incomplete: str) -> list[str]:
     """Data sets."""
     from unfog.lab.datasets.files import DATASETS
 
-    return _beginning(incomplete, DATASETS)
+    return _filter_by_prefix(incomplete, DATASETS)
 
 
 def kinds(incomplete: str) -> list[str]:
     """What `unfog list` can list."""
-    return _beginning(incomplete, KINDS)
+    return _filter_by_prefix(incomplete, KINDS)
 
 
-def _after_comma(incomplete: str, names: Iterable[str]) -> list[str]:
+def _complete_list(incomplete: str, names: Iterable[str]) -> list[str]:
     before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in _beginning(last, names)]
+    return [f"{before}{comma}{name}" for name in _filter_by_prefix(last, names)]
 
 
-def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+def _filter_by_prefix(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
 def planned(spec: "Spec", workers: int | None, on: str | None = None) -> "Plan":
-    """The plan of a spec, on all cores unless told; an engine that we chose is said, with the reason."""
+    """Prepare a spec, on all cores by default; report an engine that was chosen automatically, and why."""
     from unfog.lab.prepare import prepare
     from unfog.simulation.engines import AS_TOLD
     from unfog.simulation.executors import executor
     from unfog.simulation.executors.local import cores
 
-    told = cores() if workers is None else workers
-    plan = prepare(spec, workers=told, executor=executor(on, workers))
+    processes = cores() if workers is None else workers
+    plan = prepare(spec, workers=processes, executor=executor(on, workers))
     if plan.work.reason != AS_TOLD:
         typer.echo(f"engine {plan.engine}", err=True)
     return plan
 
 
 def above(line: str) -> None:
-    """Print a line on stderr while there is a bar, which anything but `print` would write into."""
+    """Print a line on stderr above a progress bar, which rich arranges only for `print`."""
     print(line, file=sys.stderr)

@@ -34,37 +34,37 @@ def list_data(
     """List the data sets: whether each is here, can be fetched, or must be brought, and its licence."""
     from unfog.lab.datasets.files import DATASETS
 
-    facts = {name: _facts(dataset, data) for name, dataset in DATASETS.items()}
+    facts = {name: _read_facts(dataset, data) for name, dataset in DATASETS.items()}
     if json:
         typer.echo(jsonlib.dumps(facts))
         return
     width = max(map(len, facts)) + 2
     for name, fact in facts.items():
-        typer.echo("\n".join(_lines(name, fact, width)))
+        typer.echo("\n".join(_format_lines(name, fact, width)))
 
 
-def _facts(dataset: "Dataset", folder: Path | None) -> dict[str, Any]:
+def _read_facts(dataset: "Dataset", folder: Path | None) -> dict[str, Any]:
     from unfog.lab.datasets.files import way
 
-    found = way(dataset, folder)
-    about = {field: getattr(dataset, field) for field in ("title", "file", "sha256", "url", "licence")}
-    return {"path": found.path, "problem": found.problem, **about, **found._asdict()}
+    availability = way(dataset, folder)
+    fields = {field: getattr(dataset, field) for field in ("title", "file", "sha256", "url", "licence")}
+    return {"path": availability.path, "problem": availability.problem, **fields, **availability._asdict()}
 
 
-def _lines(name: str, fact: dict[str, Any], width: int) -> list[str]:
+def _format_lines(name: str, fact: dict[str, Any], width: int) -> list[str]:
     """A data set in 80 columns; a path stays whole."""
-    said = [f"{fact['status']}: {fact['path'] or fact['problem']}"]
+    sentences = [f"{fact['status']}: {fact['path'] or fact['problem']}"]
     if fact["fetch"]:
-        said += [f"get it with `{fact['fetch']}`"]
+        sentences += [f"get it with `{fact['fetch']}`"]
     elif fact["why"]:
-        said += [f"why: {fact['why']}", f"get it from {fact['where']}"]
-        said += [f"put it as {fact['file']} into a folder that --data or UNFOG_DATA names"]
-    said += [f"licence: {fact['licence']}"]
+        sentences += [f"why: {fact['why']}", f"get it from {fact['where']}"]
+        sentences += [f"put it as {fact['file']} into a folder that --data or UNFOG_DATA names"]
+    sentences += [f"licence: {fact['licence']}"]
     indent = " " * width
-    found = [f"{name:<{width}}{fact['title']}"]
-    for one in said:
-        found += wrap(one, f"{indent}  ", first=indent, long_words=False)
-    return found
+    lines = [f"{name:<{width}}{fact['title']}"]
+    for sentence in sentences:
+        lines += wrap(sentence, f"{indent}  ", first=indent, long_words=False)
+    return lines
 
 
 @app.command("fetch", epilog=FETCH_EXAMPLE)

@@ -98,64 +98,66 @@ def command(
     made_folder("out", out)
     _check_features(features)
     fields = {"context": context, "arm": arm, "reward": reward, "true": true, "time": time, "unit": unit}
-    given = {"arms": listed(arms), "problem": problem, **probability_of(probability)}
-    whole = read_log(log, **reading(log, columns, fields, given))
-    told: dict[str, Any] = {"level": level, "features": features, "seed": seed}
-    told["channel"] = told_channel(channel)
-    chosen = DEFAULT_POLICIES if policies is None else listed(policies)
-    worth = _worth(whole, alone or "", told) if sensor or alone is not None else None
-    with _ticking("policies", _rounds(whole, chosen, estimators)) as tick:
-        found = evaluate(whole, chosen, estimators=estimators, intervals=intervals, tick=tick, **told)
-    _say(found, worth, out, f"evaluate-{log.stem}", json)
+    reader_options = {"arms": listed(arms), "problem": problem, **probability_of(probability)}
+    decisions = read_log(log, **reading(log, columns, fields, reader_options))
+    options: dict[str, Any] = {"level": level, "features": features, "seed": seed}
+    options["channel"] = read_channel(channel)
+    policy_names = DEFAULT_POLICIES if policies is None else listed(policies)
+    worth = _evaluate_sensors(decisions, alone or "", options) if sensor or alone is not None else None
+    with _show_progress("policies", _count_rounds(decisions, policy_names, estimators)) as tick:
+        values = evaluate(
+            decisions, policy_names, estimators=estimators, intervals=intervals, tick=tick, **options
+        )
+    _report(values, worth, out, f"evaluate-{log.stem}", json)
 
 
-def _say(found: Any, worth: Any, out: Path, stem: str, json: bool) -> None:
-    """Draw, and print for people or for programs."""
+def _report(values: Any, worth: Any, out: Path, stem: str, json: bool) -> None:
+    """Draw the figures, and print the results for people or for programs."""
     from unfog.lab import evaluate, sensor
     from unfog.plotting import save
 
-    facts = {**evaluate.summary(found), "figures": []}
+    facts = {**evaluate.summary(values), "figures": []}
     if worth is not None:
         facts["sensor"] = sensor.summary(worth)
     try:
-        facts["figures"] += map(str, save(evaluate.figure(found), out, stem))
+        facts["figures"] += map(str, save(evaluate.figure(values), out, stem))
         if worth is not None:
             facts["figures"] += map(str, save(evaluate.sensor(worth), out, f"{stem}-sensor"))
-    finally:  # the numbers are not lost with the picture
+    finally:  # print the numbers even if a figure cannot be saved
         if json:
             typer.echo(jsonlib.dumps(facts, allow_nan=False))
         else:
-            tables = [evaluate.table(found)] + ([] if worth is None else [sensor.table(worth)])
+            tables = [evaluate.table(values)] + ([] if worth is None else [sensor.table(worth)])
             typer.echo("\n\n".join([*tables, "\n".join(["figures:", *(facts["figures"] or ["none"])])]))
 
 
-def _worth(whole: "Log", alone: str, told: dict[str, Any]) -> Any:
+def _evaluate_sensors(decisions: "Log", alone: str, options: dict[str, Any]) -> Any:
     from unfog.lab.sensor import STEPS, named, sensor_worth
 
-    names = named(alone, whole.coordinates)
-    with _ticking("sensors", STEPS * (1 + len(names))) as tick:
-        return sensor_worth(whole, alone=names, tick=tick, **told)
+    names = named(alone, decisions.coordinates)
+    with _show_progress("sensors", STEPS * (1 + len(names))) as tick:
+        return sensor_worth(decisions, alone=names, tick=tick, **options)
 
 
 def _check_features(features: str) -> None:
-    """Others need numbers for each arm, which no option tells."""
+    """Refuse other features: they need a vector for each arm, for which there is no option."""
     from unfog.validation import InputError
 
     if features != "per_arm":
         raise InputError("features", features, "per_arm; for others, unfog.evaluate(…, actions=…) in Python")
 
 
-def _rounds(whole: "Log", chosen: Any, estimators: str | None) -> int:
-    """How many rounds agents will be taught: each sees the log once, and again where it is replayed."""
+def _count_rounds(decisions: "Log", policy_names: Any, estimators: str | None) -> int:
+    """How many rounds agents will learn from: each sees the log once, and again if it is replayed."""
     from unfog.evaluation.policies import FIXED
 
-    learning = [name for name in chosen if name not in FIXED and not name.startswith("always:")]
-    replayed = estimators is None or "replay" in (listed(estimators) or [])
-    return len(learning) * whole.rounds * (1 + replayed)
+    agents = [name for name in policy_names if name not in FIXED and not name.startswith("always:")]
+    is_replayed = estimators is None or "replay" in (listed(estimators) or [])
+    return len(agents) * decisions.rounds * (1 + is_replayed)
 
 
 @contextmanager
-def _ticking(name: str, total: int) -> Iterator["Tick"]:
+def _show_progress(name: str, total: int) -> Iterator["Tick"]:
     """A bar that fills as steps are done."""
     from unfog.lab.progress import bar
 
@@ -171,10 +173,12 @@ def _ticking(name: str, total: int) -> Iterator["Tick"]:
 
 
 def listed(text: str | Sequence[str] | None) -> list[str] | None:
-    """Names between commas; of an option that was given several times, all."""
+    """Split names at commas; an option may also be given several times."""
     words = [text] if isinstance(text, str) else text
     return (
-        None if words is None else [one.strip() for word in words for one in word.split(",") if one.strip()]
+        None
+        if words is None
+        else [name.strip() for word in words for name in word.split(",") if name.strip()]
     )
 
 
@@ -186,43 +190,43 @@ def probability_of(text: str | None) -> dict[str, Any]:
         return {"column": text}
 
 
-def reading(log: Path, file: Path | None, fields: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def reading(log: Path, file: Path | None, fields: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """How to read the log: columns of a table; of dsjson, which of its numbers are the context."""
     from unfog import _io
     from unfog.evaluation.readers import TABLES
     from unfog.evaluation.readers.table import Columns, from_toml
     from unfog.validation import InputError
 
-    named = {name: value for name, value in fields.items() if value is not None}
-    if (column := given.pop("column", None)) is not None:
-        named["probability"] = column
+    columns = {name: value for name, value in fields.items() if value is not None}
+    if (column := options.pop("column", None)) is not None:
+        columns["probability"] = column
     if log.suffix.lower() in TABLES:
-        named |= {name: listed(named[name]) for name in ("context",) if name in named}
-        named |= {"true": _true(named["true"])} if "true" in named else {}
+        columns |= {name: listed(columns[name]) for name in ("context",) if name in columns}
+        columns |= {"true": _split_true(columns["true"])} if "true" in columns else {}
         start = vars(from_toml(file)) if file is not None else {}
-        return {**given, "columns": Columns(**{**start, **named})}
-    if _io.is_missing(log):  # which is refused by whoever reads it
-        return given
+        return {**options, "columns": Columns(**{**start, **columns})}
+    if _io.is_missing(log):  # the reader refuses it
+        return options
     if file is not None:
-        named["columns"] = str(file)
-    coordinates = listed(named.pop("context", None))
-    for name, value in named.items():
+        columns["columns"] = str(file)
+    coordinates = listed(columns.pop("context", None))
+    for name, value in columns.items():
         raise InputError(
             name, value, f"nothing, for {log.name}: only tables have columns ({', '.join(TABLES)})"
         )
-    return {**given, "coordinates": coordinates}
+    return {**options, "coordinates": coordinates}
 
 
-def _true(text: str) -> list[str] | dict[str, str]:
-    """Columns of truths: in order, or each with the column of the context that it belongs to."""
+def _split_true(text: str) -> list[str] | dict[str, str]:
+    """Columns of true values: in order, or by the column of the context that each belongs to."""
     names = listed(text) or []
     if not all("=" in name for name in names):
         return names
     return {name.split("=", 1)[0].strip(): name.split("=", 1)[1].strip() for name in names}
 
 
-def told_channel(path: Path | None) -> dict[str, Any] | None:
-    """What a file says of the noise."""
+def read_channel(path: Path | None) -> dict[str, Any] | None:
+    """Read the channel from a file."""
     from unfog import _io
     from unfog.cli.live.common import parsed
     from unfog.validation import InputError
@@ -233,7 +237,7 @@ def told_channel(path: Path | None) -> dict[str, Any] | None:
     if path.suffix == ".toml":
         return _io.toml("channel", path, allowed)
     text = _io.text("channel", path, allowed, _io.MOST_BYTES)
-    found = parsed("channel", text, CHANNEL)
-    if not isinstance(found, dict):
+    fields = parsed("channel", text, CHANNEL)
+    if not isinstance(fields, dict):
         raise InputError("channel", text, f"a JSON object such as {CHANNEL}")
-    return found
+    return fields

@@ -42,15 +42,15 @@ def list_command(
     """List experiments, problems, agents, rivals, the parts of agents, features, engines and data sets."""
     from unfog.validation import one_of
 
-    chosen = common.KINDS if kind is None else (one_of("kind", kind, common.KINDS),)
-    whole = groups()
-    found = {name: _having(whole[name], words or []) for name in chosen}
+    kinds = common.KINDS if kind is None else (one_of("kind", kind, common.KINDS),)
+    all_groups = groups()
+    listed = {name: _filter_rows(all_groups[name], words or []) for name in kinds}
     if words:
-        _refuse_nothing(found, {name for one in chosen for name in whole[one]}, words)
+        _check_matches(listed, {name for group in kinds for name in all_groups[group]}, words)
     if json:
-        typer.echo(jsonlib.dumps(found))
+        typer.echo(jsonlib.dumps(listed))
         return
-    typer.echo("\n".join(_lines(found)))
+    typer.echo("\n".join(_list_lines(listed)))
 
 
 def groups() -> Groups:
@@ -68,69 +68,73 @@ def groups() -> Groups:
         "agents": {name: row.summary for name, row in AGENTS.items()},
         "rivals": {name: rival.agent.summary for name, rival in RIVALS.items()},
         "denoisers": {part.name: str(part.note) for part in denoisers},
-        "learners": {name: _told(name) for names in _learners().values() for name in names},
-        "choosers": {name: _told(name) for name in CHOOSERS},
+        "learners": {
+            name: _describe_part(name) for names in _learners_by_rewards().values() for name in names
+        },
+        "choosers": {name: _describe_part(name) for name in CHOOSERS},
         "features": FEATURES,
         "engines": ENGINES,
-        "datasets": {name: f"{one.title} (see `unfog data list`)" for name, one in DATASETS.items()},
+        "datasets": {name: f"{dataset.title} (see `unfog data list`)" for name, dataset in DATASETS.items()},
     }
 
 
-def _learners() -> dict[str, list[str]]:
-    """By the kind of rewards that they learn from."""
+def _learners_by_rewards() -> dict[str, list[str]]:
+    """The names of learners, by the kind of rewards that they are for."""
     from unfog.agents.catalogue import LEARNERS
 
     return {
-        kind: [name for name, part in LEARNERS.items() if part.rewards == kind]
+        kind: [name for name, learner in LEARNERS.items() if learner.rewards == kind]
         for kind in ("gaussian", "bernoulli")
     }
 
 
-def _told(part: str) -> str:
-    """A part in words, with its settings where it has any."""
+def _describe_part(part: str) -> str:
+    """The note of a part, with the names of its settings."""
     from unfog.agents.catalogue import PARTS, settings_of
 
     settings = ", ".join(settings_of(part))
     return f"{PARTS[part].note} ({settings})" if settings else str(PARTS[part].note)
 
 
-def _having(rows: Mapping[str, str], words: Sequence[str]) -> dict[str, str]:
+def _filter_rows(rows: Mapping[str, str], words: Sequence[str]) -> dict[str, str]:
     """The rows in which all words occur."""
-    wanted = [word.lower() for word in words]
+    lowered = [word.lower() for word in words]
     return {
-        name: said for name, said in rows.items() if all(word in f"{name} {said}".lower() for word in wanted)
+        name: summary
+        for name, summary in rows.items()
+        if all(word in f"{name} {summary}".lower() for word in lowered)
     }
 
 
-def _refuse_nothing(found: Groups, names: set[str], words: Sequence[str]) -> None:
-    """Complain of words that are nowhere: silence would look like an empty list."""
+def _check_matches(listed: Groups, names: set[str], words: Sequence[str]) -> None:
+    """Raise InputError if no row has these words: an empty output would look like an empty list."""
     from unfog.validation import InputError, nearest
 
-    if not any(found.values()):
+    if not any(listed.values()):
         text = " ".join(words)
-        allowed = f"words that occur in `unfog list {next(iter(found))}`"
+        allowed = f"words that occur in `unfog list {next(iter(listed))}`"
         raise InputError("words", f"nothing listed has {text!r}", allowed, nearest(text, sorted(names)))
 
 
-def _lines(found: Groups) -> list[str]:
+def _list_lines(listed: Groups) -> list[str]:
     """Each kind with its heading and its rows, in 80 columns."""
-    own = ", ".join(_learners()["gaussian"])
+    gaussian = ", ".join(_learners_by_rewards()["gaussian"])
     headings = {
         "problems": 'problems, of specs: [problem] kind = "gaussian"',
         "denoisers": "denoisers, of agents: see `unfog explain AGENT`; unfog.denoise in Python",
         "features": 'features, of problems: features = "per_arm"',
         "engines": "engines, of runs: unfog run EXPERIMENT --engine numba",
         "rivals": "rivals, published systems as agents: `unfog explain linucb`",
-        "learners": f"learners, after a dash: alg1-hetero ({own} for Gaussian rewards,"
+        "learners": f"learners, after a dash: alg1-hetero ({gaussian} for Gaussian rewards,"
         " the others for rewards of 0 or 1), with settings: alg1-lmc:temperature=1:steps=20",
         "choosers": "choosers, likewise: alg1-exact-ucb, alg1-hetero-ucb:quantile=0.9",
     }
-    width = max((len(name) for rows in found.values() for name in rows), default=0) + 4
+    width = max((len(name) for rows in listed.values() for name in rows), default=0) + 4
     lines = list[str]()
-    for kind, rows in found.items():
+    for kind, rows in listed.items():
         lines += wrap(headings.get(kind, kind), " ", long_words=False)
-        for name, said in rows.items():
-            lines += wrap(f"  {name}".ljust(width) + said, " " * width, long_words=False)
+        for name, summary in rows.items():
+            lines += wrap(f"  {name}".ljust(width) + summary, " " * width, long_words=False)
     return lines
 
 
@@ -154,50 +158,52 @@ def explain_command(
     """Explain an agent: how it denoises, learns and chooses, its settings, and when to use it."""
     from unfog.agents.explain import explained
 
-    found = explained(agent, rewards)
+    explanation = explained(agent, rewards)
     if json:
-        typer.echo(jsonlib.dumps({**found._asdict(), "parts": [part._asdict() for part in found.parts]}))
+        typer.echo(
+            jsonlib.dumps({**explanation._asdict(), "parts": [part._asdict() for part in explanation.parts]})
+        )
         return
-    typer.echo("\n".join(lines(found)))
+    typer.echo("\n".join(lines(explanation)))
 
 
-def lines(found: "Explained") -> list[str]:
-    """All of it, in 80 columns."""
-    kind = f"as it is for {'rewards of 0 or 1' if found.rewards == 'bernoulli' else 'Gaussian rewards'}"
-    said = [*wrap(f"{found.agent}: {found.summary or 'an agent of your own'}"), kind, ""]
-    said += [*wrap(f"When: {found.when}"), ""] if found.when else []
-    for part in found.parts:
-        said += [*_part(part), ""]
-    said += [*wrap(f"Reference: {found.reference}", "  "), ""] if found.reference else []
-    return said + wrap(f"In formulas: {_letters(found.letters)}.")
+def lines(explanation: "Explained") -> list[str]:
+    """The explanation of an agent, in 80 columns."""
+    kind = f"as it is for {'rewards of 0 or 1' if explanation.rewards == 'bernoulli' else 'Gaussian rewards'}"
+    text = [*wrap(f"{explanation.agent}: {explanation.summary or 'an agent of your own'}"), kind, ""]
+    text += [*wrap(f"When: {explanation.when}"), ""] if explanation.when else []
+    for part in explanation.parts:
+        text += [*_part_lines(part), ""]
+    text += [*wrap(f"Reference: {explanation.reference}", "  "), ""] if explanation.reference else []
+    return text + wrap(f"In formulas: {_explain_letters(explanation.letters)}.")
 
 
-def _part(part: "Part") -> list[str]:
-    """One of the three parts."""
-    said = wrap(f"{part.step.capitalize()}: {part.name}, {part.note}", "  ")
-    said += wrap(f"  {part.idea}", "  ")
-    said += [line for formula in part.formula for line in _formula(formula)]
-    said += wrap(f"      {_letters(part.letters)}", "      ") if part.letters else []
+def _part_lines(part: "Part") -> list[str]:
+    """The explanation of one of the three parts."""
+    text = wrap(f"{part.step.capitalize()}: {part.name}, {part.note}", "  ")
+    text += wrap(f"  {part.idea}", "  ")
+    text += [line for formula in part.formula for line in _wrap_formula(formula)]
+    text += wrap(f"      {_explain_letters(part.letters)}", "      ") if part.letters else []
     if part.settings:
-        told = ", ".join(f"{name}={value}" for name, value in part.settings.items())
-        said += [
-            *wrap(f"  Settings: {told}", "    "),
+        settings = ", ".join(f"{name}={value}" for name, value in part.settings.items())
+        text += [
+            *wrap(f"  Settings: {settings}", "    "),
             *wrap(f"    {part.meaning}", "    "),
         ]
-    return said
+    return text
 
 
-def _letters(letters: dict[str, str]) -> str:
-    """What each stands for."""
+def _explain_letters(letters: dict[str, str]) -> str:
+    """The letters of a formula and what each stands for."""
     return "; ".join(f"{letter}: {words}" for letter, words in letters.items())
 
 
-def _formula(line: str) -> list[str]:
-    """A line of a formula; one that is too long is cut where it has wide gaps."""
-    indent, found = " " * 6, list[str]()
+def _wrap_formula(line: str) -> list[str]:
+    """Indent a line of a formula; one that is too long is broken where it has wide gaps."""
+    indent, pieces = " " * 6, list[str]()
     for piece in re.split(r" {3,}", line):
-        if found and len(f"{found[-1]}   {piece}") <= WIDTH:
-            found[-1] += f"   {piece}"
+        if pieces and len(f"{pieces[-1]}   {piece}") <= WIDTH:
+            pieces[-1] += f"   {piece}"
         else:
-            found.append(indent + piece)
-    return [cut for one in found for cut in wrap(one.rstrip(","), f"{indent}  ")]
+            pieces.append(indent + piece)
+    return [row for cell in pieces for row in wrap(cell.rstrip(","), f"{indent}  ")]

@@ -1,7 +1,7 @@
 """Studies around the paper: `unfog bounds` and `unfog check posterior`.
 
-`unfog bounds` shows what the theory allows, beside what the simulation costs. `unfog check posterior` holds
-the learners' posteriors against NUTS.
+`unfog bounds` compares regret with its theoretical bounds. `unfog check posterior` compares the learners'
+posteriors with NUTS.
 """
 
 import json as jsonlib
@@ -72,20 +72,20 @@ def command(
     made_folder("out", out)
     check_installed()
     workers = cores() if workers is None else count("workers", workers, most=MOST_WORKERS)
-    spec, told = load(experiment, {"rounds": rounds, "trials": trials, "seed": seed}), None
+    spec, mismatch_sums = load(experiment, {"rounds": rounds, "trials": trials, "seed": seed}), None
     plays = planned(spec, workers)
     started = time.perf_counter()
     if mismatch:
         with bar("mismatch") as progress:
-            told = measured(spec, plays.whole.plan.problems[0], mismatch, progress)
+            mismatch_sums = measured(spec, plays.whole.plan.problems[0], mismatch, progress)
     with bar(spec.name) as progress:
-        found = play_study(plays, progress)
+        study = play_study(plays, progress)
     seconds = time.perf_counter() - started
     stem = spec.name if spec.name.startswith("bounds-") else f"bounds-{spec.name}"
-    facts = {**bounds_report.summary(found, told, seconds), "figures": []}
+    facts = {**bounds_report.summary(study, mismatch_sums, seconds), "figures": []}
     try:
-        facts["figures"] = [str(path) for path in save(figure(found), out, stem)]
-    finally:  # the numbers are not lost with the picture
+        facts["figures"] = [str(path) for path in save(figure(study), out, stem)]
+    finally:  # print the numbers even if the figure cannot be saved
         typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else bounds_report.table(facts))
 
 
@@ -128,7 +128,7 @@ def posterior(
     names = DEFAULT if learners is None else [name.strip() for name in learners.split(",") if name.strip()]
     name, problem = problem_of(experiment)
     with bar("check") as progress:
-        found = check(
+        results = check(
             problem,
             agent=agent,
             learners=names,
@@ -138,8 +138,8 @@ def posterior(
             draws=draws,
             progress=progress,
         )
-    paths = save(figure(found, f"Posteriors of θ against NUTS: {name}"), out, "posterior")
-    facts = summary(name, found)
+    paths = save(figure(results, f"Posteriors of θ against NUTS: {name}"), out, "posterior")
+    facts = summary(name, results)
     if json:
         typer.echo(jsonlib.dumps({**facts, "figures": [str(path) for path in paths]}, allow_nan=False))
         return
@@ -147,24 +147,24 @@ def posterior(
     typer.echo(files("figure", paths))
 
 
-def summary(name: str, found: "Check") -> dict[str, Any]:
+def summary(name: str, results: "Check") -> dict[str, Any]:
     """The numbers, for programs."""
-    worst = found.references
-    chains, draws, _ = worst[0].draws.shape
+    references = results.references
+    chains, draws, _ = references[0].draws.shape
     return {
         "experiment": name,
-        "agent": found.agent,
-        "rounds": found.rounds,
-        "seed": found.seed,
-        "chains": found.chains,
+        "agent": results.agent,
+        "rounds": results.rounds,
+        "seed": results.seed,
+        "chains": results.chains,
         "nuts": {
             "chains": chains,
             "draws": draws,
-            "rhat": max(one.rhat for one in worst),
-            "ess": min(one.ess for one in worst),
-            "divergences": sum(one.divergences for one in worst),
+            "rhat": max(reference.rhat for reference in references),
+            "ess": min(reference.ess for reference in references),
+            "divergences": sum(reference.divergences for reference in references),
         },
-        "learners": {one.learner: one.numbers() for one in found.comparisons},
+        "learners": {comparison.learner: comparison.numbers() for comparison in results.comparisons},
     }
 
 
@@ -173,7 +173,7 @@ def table(facts: dict[str, Any]) -> str:
     from unfog.paper.posterior import percent
 
     nuts, learners = facts["nuts"], facts["learners"]
-    rows = [[name, *map(_figures, numbers.values())] for name, numbers in learners.items()]
+    rows = [[name, *map(_format_number, numbers.values())] for name, numbers in learners.items()]
     played = f"{facts['rounds']} rounds played by {facts['agent']}, seed {facts['seed']}"
     trust = f"R-hat {nuts['rhat']:.3f}, {nuts['ess']:.0f} effective, {nuts['divergences']} divergences"
     if nuts["rhat"] > WORST_RHAT or nuts["divergences"]:
@@ -190,5 +190,5 @@ def table(facts: dict[str, Any]) -> str:
     )
 
 
-def _figures(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}" if value < 10 else f"{value:.1f}"

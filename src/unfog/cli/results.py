@@ -1,6 +1,6 @@
 """Finished runs and suites: `unfog show` prints their numbers, `unfog plot` draws their figure.
 
-Whatever a user calls a run is opened with care: a folder of ordinary files is read, all else refused.
+What a user names as a run is checked first: only a folder of ordinary files is read.
 """
 
 import json as jsonlib
@@ -67,7 +67,7 @@ def show_command(
         refuse_columns(parts or tails)
         say_suite(folder.read(run), json)
         return
-    data, seconds = opened(run), run_folder.seconds(run)
+    data, seconds = open_dataset(run), run_folder.seconds(run)
     say(data, seconds, json, parts=parts, tails=tails)
 
 
@@ -81,15 +81,15 @@ def say(data: "xr.Dataset", seconds: float | None, json: bool, **columns: bool) 
         typer.echo(report.table(data, seconds, **columns))
 
 
-def say_suite(found: "Comparison", json: bool) -> None:
+def say_suite(comparison: "Comparison", json: bool) -> None:
     """The ratios of a suite, for people or for programs."""
     from unfog.lab.baselines.report import plain
 
-    typer.echo(jsonlib.dumps(plain(found), allow_nan=False) if json else str(found))
+    typer.echo(jsonlib.dumps(plain(comparison), allow_nan=False) if json else str(comparison))
 
 
 def refuse_columns(wanted: bool) -> None:
-    """A suite has a table of its own."""
+    """Refuse columns of an experiment's table for a suite, which has a table of its own."""
     from unfog.validation import InputError
 
     if wanted:
@@ -111,19 +111,19 @@ def plot_command(
 
 
 def drawn(run: Path, target: Path, *, whole: bool = False) -> list[Path]:
-    """The files of a run's figure: one in each format, or where `target` is a whole name that one alone."""
+    """Draw a run; return the figure's files: one in each format, or only `target` if `whole` is true."""
     from unfog.lab import figures
     from unfog.lab.baselines import folder, report
     from unfog.plotting import FORMATS, save
 
     suite = folder.is_suite(run)
-    chart = report.figure(folder.read(run)) if suite else figures.figure(opened(run))
+    chart = report.figure(folder.read(run)) if suite else figures.figure(open_dataset(run))
     formats = (target.suffix[1:],) if whole else FORMATS
     return save(chart, target.parent, target.stem if whole else target.name, formats)
 
 
 def say_drawn(run: Path, plot: str | None) -> None:
-    """Draw a finished run where --plot asks for it, and say where the figure is."""
+    """Draw a finished run if --plot asks for it, and say where the figure is."""
     if plot is None:
         return
     paths = drawn(run, FOLDER / run.resolve().name) if plot == USUAL else drawn(run, Path(plot), whole=True)
@@ -152,18 +152,18 @@ class MayPlot(TyperCommand):
     """A command whose --plot may stand alone: the word after it is its FILE only if it looks like one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Say what --plot alone stands for."""
-        said = [_spelled(args, place) for place in range(len(args))]
-        return super().parse_args(ctx, said)
+        """Parse the arguments with the folder of a lone --plot written out."""
+        words = [_spell_out_plot(args, i) for i in range(len(args))]
+        return super().parse_args(ctx, words)
 
 
-def _spelled(args: Sequence[str], place: int) -> str:
+def _spell_out_plot(args: Sequence[str], index: int) -> str:
     """A word of the command line; --plot without a file has its folder written out."""
-    if args[place] != "--plot" or "--" in args[:place]:
-        return args[place]
-    following = args[place + 1] if place + 1 < len(args) else "-"
-    alone = following.startswith("-") or Path(following).suffix in ("", ".toml")
-    return f"--plot={USUAL}" if alone else "--plot"
+    if args[index] != "--plot" or "--" in args[:index]:
+        return args[index]
+    following = args[index + 1] if index + 1 < len(args) else "-"
+    is_alone = following.startswith("-") or Path(following).suffix in ("", ".toml")
+    return f"--plot={USUAL}" if is_alone else "--plot"
 
 
 def checked_folder(run: Path) -> Path:
@@ -187,7 +187,7 @@ def checked_folder(run: Path) -> Path:
     return run
 
 
-def opened(run: Path) -> "xr.Dataset":
+def open_dataset(run: Path) -> "xr.Dataset":
     """The Dataset of a finished run."""
     from unfog.lab.run import open_run
 

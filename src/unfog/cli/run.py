@@ -134,10 +134,10 @@ def run_command(
     changes |= {"engine": engine, "precision": precision}
     if experiment in SUITES:
         refuse_columns(parts or tails)
-        _refuse_of_experiments({"--until": until, "--against": against, "--budget": budget, "--on": on})
-        _suite({**changes, "problems": listed(problems), "tuned": tuned}, workers, out, json, plot)
+        _check_suite_options({"--until": until, "--against": against, "--budget": budget, "--on": on})
+        _run_suite({**changes, "problems": listed(problems), "tuned": tuned}, workers, out, json, plot)
         return
-    _refuse_of_suites(problems, tuned)
+    _check_experiment_options(problems, tuned)
     spec = load(experiment, changes)
     spec = with_until(spec, until=until, against=against, budget=budget, trials=trials)
     # A bad file is refused before these are imported, which takes longer.
@@ -152,8 +152,8 @@ def run_command(
     say_drawn(target, plot)
 
 
-def _refuse_of_suites(problems: list[str] | None, tuned: bool) -> None:
-    """Complain of options that no experiment by itself has."""
+def _check_experiment_options(problems: list[str] | None, tuned: bool) -> None:
+    """Raise InputError if options of suites are given for an experiment."""
     from unfog.validation import InputError
 
     allowed = "for `unfog run rivals` alone"
@@ -163,26 +163,28 @@ def _refuse_of_suites(problems: list[str] | None, tuned: bool) -> None:
         raise InputError("--tuned", "given", allowed)
 
 
-def _refuse_of_experiments(told: dict[str, object]) -> None:
-    """Complain of options that no suite has."""
+def _check_suite_options(options: dict[str, object]) -> None:
+    """Raise InputError if options of experiments are given for a suite."""
     from unfog.validation import InputError
 
-    for option, value in told.items():
+    for option, value in options.items():
         if value is not None:
             raise InputError(option, value, "for one experiment, not for a suite")
 
 
-def _suite(told: dict[str, Any], workers: int | None, out: Path | None, json: bool, plot: str | None) -> None:
-    """Rivals on problems, each problem a run folder of its own; the table of ratios in the end."""
+def _run_suite(
+    options: dict[str, Any], workers: int | None, out: Path | None, json: bool, plot: str | None
+) -> None:
+    """Run a suite, with a run folder for each problem; print its table of ratios."""
     from unfog.lab.baselines import suite
     from unfog.lab.progress import bar
     from unfog.simulation.executors.local import cores
 
-    asked, processes = suite.asked(**told), cores() if workers is None else workers
-    target = suite.claim(asked, out, processes)
-    found = suite.compare(asked, target, processes, bar, lambda line: typer.echo(line, err=True))
+    request, processes = suite.asked(**options), cores() if workers is None else workers
+    target = suite.claim(request, out, processes)
+    comparison = suite.compare(request, target, processes, bar, lambda line: typer.echo(line, err=True))
     typer.echo(f"kept in {target}", err=True)
-    say_suite(found, json)
+    say_suite(comparison, json)
     say_drawn(target, plot)
 
 
@@ -217,19 +219,19 @@ def reproduce_command(
     made_folder("runs", runs)
     data_files.look_in(data)
     changes = {"rounds": rounds, "trials": trials, "seed": seed, "engine": engine, "precision": precision}
-    wanted = list(names or DEFAULT)
-    singles = dict.fromkeys(single for name in wanted for single in PANELS.get(name, (name,)))
-    _refuse_unknown(singles)
+    wanted_names = list(names or DEFAULT)
+    singles = dict.fromkeys(single for name in wanted_names for single in PANELS.get(name, (name,)))
+    _check_names(singles)
     plans = {name: common.planned(load(name, changes), workers, on) for name in singles}
-    kept = {name: _one(plan, runs, out) for name, plan in plans.items()}
-    for name in wanted:
+    folders = {name: _reproduce_one(plan, runs, out) for name, plan in plans.items()}
+    for name in wanted_names:
         if name in PANELS:
-            chart = figures.panels([open_run(kept[single]) for single in PANELS[name]])
+            chart = figures.panels([open_run(folders[single]) for single in PANELS[name]])
             typer.echo(files(name, save(chart, out, name)))
 
 
-def _refuse_unknown(names: Iterable[str]) -> None:
-    """Complain of what is like a name that this command alone knows; others are refused elsewhere."""
+def _check_names(names: Iterable[str]) -> None:
+    """Refuse names that resemble those of panels, which only this command knows; `load` refuses others."""
     from unfog.lab.spec import catalog
     from unfog.validation import InputError, nearest
 
@@ -241,8 +243,8 @@ def _refuse_unknown(names: Iterable[str]) -> None:
             raise InputError("experiment", f"{name!r} is neither known nor a file", allowed, near)
 
 
-def _one(plan: "Plan", runs: Path, out: Path) -> Path:
-    """One experiment: its run, its table, its figure."""
+def _reproduce_one(plan: "Plan", runs: Path, out: Path) -> Path:
+    """Run an experiment, print its table and draw its figure; return its folder."""
     from unfog.lab import figures, report, run_folder
     from unfog.lab.progress import watching
     from unfog.lab.run import keep, open_run
@@ -250,9 +252,9 @@ def _one(plan: "Plan", runs: Path, out: Path) -> Path:
 
     with watching(plan) as progress:
         target = keep(plan, runs=runs, progress=progress)
-    found = open_run(target)
-    paths = save(figures.figure(found), out, plan.spec.name)
-    typer.echo(report.table(found, run_folder.seconds(target)))
+    data = open_run(target)
+    paths = save(figures.figure(data), out, plan.spec.name)
+    typer.echo(report.table(data, run_folder.seconds(target)))
     typer.echo(f"kept in {target}")
     typer.echo(files("figure", paths) + "\n")
     return target

@@ -1,7 +1,7 @@
 """`unfog serve`: decisions over HTTP, and a page that shows whether they work.
 
 `unfog serve keys` says who may do what. Keys are kept beside the store, and may change while it is served.
-`unfog serve --demo` fills a store with a made-up past, and serves it while a made-up present goes on.
+`unfog serve --demo` fills a store with a simulated past, and serves it while the simulation goes on.
 """
 
 import json as jsonlib
@@ -29,7 +29,7 @@ EXAMPLE = (
 ADD = "Example: unfog serve keys add --store walks.unfog --scope decide --scope report --problem walks"
 LIST = "Example: unfog serve keys list --store walks.unfog"
 REVOKE = "Example: unfog serve keys revoke 3f2a9c01 --store walks.unfog"
-PATIENT = 30  # times that the service is asked again: it may be busy with others
+PATIENT = 30  # retries of a request, as the service may be busy
 app = typer.Typer(
     epilog=EXAMPLE,
     invoke_without_command=True,
@@ -42,7 +42,7 @@ keys_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(keys_app, name="keys")
-Kept = Annotated[str, typer.Option("--store", metavar="STORE", help="The store whose keys they are.")]
+StoreOption = Annotated[str, typer.Option("--store", metavar="STORE", help="The store whose keys they are.")]
 
 
 @app.callback()
@@ -129,20 +129,22 @@ def command(
         advertise=advertise,
     )
     wanted = Wanted(store or "", host, port, sync, settings)
-    (serve_demo if demo else serve)(wanted, _say)
+    (serve_demo if demo else serve)(wanted, _announce)
 
 
-def _say(started: "Started") -> None:
+def _announce(started: "Started") -> None:
     number = f"{started.problems} problem{'s' * (started.problems != 1)}"
-    new = ", made just now" if started.new else ""
+    created = ", made just now" if started.new else ""
     others = f"; others reach it at {started.advertised}" if started.advertised != started.url else ""
-    said = f"unfog serves {started.store} at {started.url} (page), {number}{new}{others}; stop with Ctrl-C"
-    typer.echo(said)
+    announcement = (
+        f"unfog serves {started.store} at {started.url} (page), {number}{created}{others}; stop with Ctrl-C"
+    )
+    typer.echo(announcement)
 
 
 @keys_app.command("add", epilog=ADD)
 def add(
-    store: Kept,
+    store: StoreOption,
     scope: Annotated[
         list[str],
         typer.Option(
@@ -162,66 +164,68 @@ def add(
     from unfog.serve import auth
     from unfog.serve.key_storage import ring_of
 
-    made, text = auth.made(scope, problem or [], note, time.time())
-    ring_of(store).add(made)
+    key, text = auth.made(scope, problem or [], note, time.time())
+    ring_of(store).add(key)
     typer.echo(text)
     typer.echo("unfog: this key is shown once and kept nowhere; put it where you keep secrets", err=True)
 
 
 @keys_app.command("list", epilog=LIST)
 def show(
-    store: Kept,
+    store: StoreOption,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """List the keys of a store: what each is for, never its secret."""
     from unfog.serve.key_storage import ring_of
 
-    _refuse_missing(store)
-    found = ring_of(store).load().values()
-    told = [{name: x for name, x in key._asdict().items() if name != "digest"} for key in found]
+    _check_exists(store)
+    keys = ring_of(store).load().values()
+    rows = [{name: x for name, x in key._asdict().items() if name != "digest"} for key in keys]
     if json:
-        typer.echo(jsonlib.dumps(told))
+        typer.echo(jsonlib.dumps(rows))
         return
-    for key in found:
+    for key in keys:
         problems = "all problems" if key.problems is None else ", ".join(key.problems)
-        made = f"made {_day(key.created)}" + ("" if key.revoked is None else f", revoked {_day(key.revoked)}")
-        parts = (key.id, ", ".join(key.scopes), problems, made, *([key.note] if key.note else []))
+        dates = f"made {_format_time(key.created)}" + (
+            "" if key.revoked is None else f", revoked {_format_time(key.revoked)}"
+        )
+        parts = (key.id, ", ".join(key.scopes), problems, dates, *([key.note] if key.note else []))
         typer.echo("   ".join(parts))
-    if not found:
+    if not keys:
         typer.echo("no keys")
 
 
 @keys_app.command("revoke", epilog=REVOKE)
 def revoke(
     key: Annotated[str, typer.Argument(metavar="ID", help="As `unfog serve keys list` shows it.")],
-    store: Kept,
+    store: StoreOption,
 ) -> None:
     """Revoke a key. With the last one gone nobody is let in: a service does not open up by that."""
     from unfog.serve.key_storage import ring_of
 
-    _refuse_missing(store)
+    _check_exists(store)
     ring_of(store).revoke(key, time.time())
     typer.echo(f"revoked {key}")
 
 
-def _refuse_missing(store: str) -> None:
-    """Complain of a file that is not there; keys may be there before their store is."""
+def _check_exists(store: str) -> None:
+    """Refuse a store that does not exist, unless it already has keys."""
     from unfog import _io
     from unfog.serve.key_storage import KeyFile, ring_of
     from unfog.validation import InputError
 
-    ring = ring_of(store)
-    if isinstance(ring, KeyFile) and _io.is_missing(store) and _io.is_missing(ring.path):
+    key_store = ring_of(store)
+    if isinstance(key_store, KeyFile) and _io.is_missing(store) and _io.is_missing(key_store.path):
         allowed = "a store that is there, or one that has keys"
         raise InputError("store", f"there is no {store}", allowed, _io.near(store))
 
 
-def _day(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
 
 
 def serve_demo(wanted: "Wanted", say: "Callable[[Started], None]") -> None:
-    """Fill a new store, in a folder that goes away unless one is told, and serve it while life goes on."""
+    """Fill a new store, in a temporary folder by default, and serve it while its sites go on deciding."""
     from unfog.lab import demo_service
     from unfog.lab.progress import bar
     from unfog.serve import server
@@ -232,13 +236,13 @@ def serve_demo(wanted: "Wanted", say: "Callable[[Started], None]") -> None:
         allowed = "a file that does not exist yet, or nothing: the demo makes its store itself"
         raise InputError("store", shown(wanted.store), allowed)
     stop = threading.Event()
-    with _place(wanted.store) as path:
+    with _store_path(wanted.store) as path:
         with bar("demo") as progress:
             lives = demo_service.filled(path, time.time(), progress=progress)
 
         def listening(started: "Started") -> None:
             say(started)
-            threading.Thread(target=_go_on, args=(lives, started.url, stop), daemon=True).start()
+            threading.Thread(target=_play_demo, args=(lives, started.url, stop), daemon=True).start()
 
         try:
             server.serve(wanted._replace(store=str(path)), listening)
@@ -247,7 +251,7 @@ def serve_demo(wanted: "Wanted", say: "Callable[[Started], None]") -> None:
 
 
 @contextmanager
-def _place(store: str) -> Iterator[Path]:
+def _store_path(store: str) -> Iterator[Path]:
     if store:
         yield Path(store)
         return
@@ -255,8 +259,8 @@ def _place(store: str) -> Iterator[Path]:
         yield Path(folder) / "demo.unfog"
 
 
-def _go_on(lives: "Sequence[Life]", url: str, stop: threading.Event) -> None:
-    """Over HTTP, as anybody would; it ends with the service, or when keys are asked for."""
+def _play_demo(lives: "Sequence[Life]", url: str, stop: threading.Event) -> None:
+    """Decide at the demo's sites over HTTP, until the service stops or requires keys."""
     from unfog.lab import demo_service
     from unfog.live import StoreError
     from unfog.serve import Client, Refused

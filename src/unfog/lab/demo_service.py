@@ -1,14 +1,14 @@
 """A store with a past that ends now and a present that goes on, for `unfog serve --demo`.
 
-Decisions are made through noise at four made-up places:
+Decisions are made from noisy contexts at four invented sites:
 
-    clinic       20 patients with biased step counters, told as they are: `late`, with `naive` beside it
-    greenhouse   three sensors whose noise is three times what was told: the alarm is on
+    clinic       20 patients with biased step counters, described correctly: `late`, with `naive` as a shadow
+    greenhouse   three sensors whose noise is three times what the problem was told: the alarm is on
     window       one more such sensor, with a bank of models that finds out what is wrong: `adaptive`
-    banner       a shop with rewards of 0 or 1, where no click within two minutes is none
+    banner       a shop with rewards of 0 or 1, where no click within two minutes counts as 0
 
-The past is played through the verbs of a store on a clock of its own. The present goes through whatever has
-the same verbs, such as the client of a service: a decision about once a second, its reward seconds later.
+The past is played by calling a store on a simulated clock. The present goes through anything that has the
+same methods, such as the client of a service: a decision about once a second, its reward seconds later.
 """
 
 import heapq
@@ -27,12 +27,12 @@ from unfog.maths.arrays import Array
 from unfog.maths.random import generator
 from unfog.validation import InputError
 
-WRONG = 3.0  # times the noise that was told
+WRONG = 3.0  # true noise of the greenhouse, in multiples of what its problem is told
 
 
 @dataclass(frozen=True)
 class Site:
-    """What is true of a place, and what is told of it."""
+    """What is true of a site, and what its problem is told about it."""
 
     name: str
     arms: tuple[str, ...]
@@ -46,7 +46,7 @@ class Site:
     unit: str  # what one is called
     terms: dict[str, Any]
     shadow: str | None = None
-    told_noise: float = 1.0  # the share of the noise that is told
+    assumed_noise: float = 1.0  # the noise that the problem is told of, as a share of the true noise
     decisions: int = 400  # of the past
     days: float = 3.0
     lost: float = 0.0  # the share of readings whose last coordinate is lost
@@ -58,12 +58,12 @@ class Site:
         """Whether rewards are 0 or 1."""
         return self.terms.get("rewards") == "bernoulli"
 
-    def told(self) -> dict[str, Any]:
-        """The terms of its problem."""
+    def problem_params(self) -> dict[str, Any]:
+        """The parameters of its problem."""
         channel = {
             "context_mean": list(self.mean),
             "context_cov": [x**2 for x in self.spread],
-            "noise_cov": [(self.told_noise * x) ** 2 for x in self.noise],
+            "noise_cov": [(self.assumed_noise * x) ** 2 for x in self.noise],
             "bias_cov": [x**2 for x in self.bias],
         }
         return {"context": list(self.context), "arms": list(self.arms), "channel": channel} | self.terms
@@ -100,7 +100,7 @@ GREENHOUSE = Site(
     units=3,
     unit="sensor",
     terms={"floor": 0.1, "wait": "30m"},
-    told_noise=1 / WRONG,
+    assumed_noise=1 / WRONG,
     decisions=240,
     revealed=0.3,
     share=0.2,
@@ -142,29 +142,29 @@ class Visit(NamedTuple):
 
 
 class World:
-    """What happens at a site: a seed decides it."""
+    """What happens at a site, as a seed determines it."""
 
     def __init__(self, site: Site, seed: int) -> None:
-        """Sensors get their biases."""
+        """Draw the biases of the sensors."""
         self.site, self.random = site, generator(seed, 0, f"demo of {site.name}")
         self.biases = np.array(site.bias) * self.random.standard_normal((site.units, len(site.bias)))
 
     def visit(self) -> Visit:
-        """The next one."""
-        site, which = self.site, int(self.random.integers(self.site.units))
+        """Draw the next visit."""
+        site, unit = self.site, int(self.random.integers(self.site.units))
         deviations, noise = self.random.standard_normal((2, len(site.context)))
         true = np.array(site.mean) + np.array(site.spread) * deviations
-        noisy = true + self.biases[which] + np.array(site.noise) * noise
+        noisy = true + self.biases[unit] + np.array(site.noise) * noise
         context: dict[str, float | None] = dict(zip(site.context, noisy.tolist(), strict=True))
         if self.random.random() < site.lost:
             context[site.context[-1]] = None
         theta = np.array(site.theta)
         return Visit(
-            f"{site.unit}-{which + 1:02d}", context, float(true[0]), theta[:, 0] + theta[:, 1:] @ deviations
+            f"{site.unit}-{unit + 1:02d}", context, float(true[0]), theta[:, 0] + theta[:, 1:] @ deviations
         )
 
-    def paid(self, worth: float) -> float | None:
-        """What it earns; None: nothing is ever heard of it."""
+    def draw_reward(self, worth: float) -> float | None:
+        """Draw the reward of a decision; None if none is ever reported."""
         if self.site.clicks:
             return 1.0 if self.random.random() < 1 / (1 + np.exp(-worth)) else None
         reward = worth + self.random.standard_normal()
@@ -185,54 +185,54 @@ QUICK = Pace(20.0, 10 * HOUR)  # of clicks
 class Life:
     """A site, the problem that decides for it, and what will be reported when."""
 
-    problem: Any  # of a store, or of whatever has its verbs
+    problem: Any  # of a store, or of anything that has its methods
 
     def __init__(self, site: Site, seed: int) -> None:
-        """Nothing has happened."""
+        """Start with nothing decided and nothing due."""
         self.site, self.world = site, World(site, seed)
-        self._due: list[tuple[float, int, str, str, Any]] = []  # when, which, what, of which decision
+        self._due: list[tuple[float, int, str, str, Any]] = []  # time, number, kind, decision, value
         self._planned = 0
 
     def decide(self, now: float, pace: Pace) -> None:
-        """Somebody comes, and something is decided."""
+        """Draw a visit and decide; plan its reward and perhaps its true context."""
         site, visit = self.site, self.world.visit()
-        made = self.problem.decide(visit.context, unit=visit.unit)
-        paid = self.world.paid(float(visit.worth[site.arms.index(made.arm)]))
-        if paid is not None:
-            self._plan(now + pace.reward * self.world.random.exponential(), "reward", made.id, paid)
+        decision = self.problem.decide(visit.context, unit=visit.unit)
+        reward = self.world.draw_reward(float(visit.worth[site.arms.index(decision.arm)]))
+        if reward is not None:
+            self._plan(now + pace.reward * self.world.random.exponential(), "reward", decision.id, reward)
         if self.world.random.random() < site.revealed:
-            self._plan(now + pace.reveal, "reveal", made.id, {site.context[0]: visit.true})
+            self._plan(now + pace.reveal, "reveal", decision.id, {site.context[0]: visit.true})
 
-    def _plan(self, when: float, what: str, decision: str, value: Any) -> None:
+    def _plan(self, when: float, kind: str, decision: str, value: Any) -> None:
         self._planned += 1
-        heapq.heappush(self._due, (when, self._planned, what, decision, value))
+        heapq.heappush(self._due, (when, self._planned, kind, decision, value))
 
     def next_due(self) -> float:
-        """When something is reported next."""
+        """When the next report is due."""
         return self._due[0][0] if self._due else np.inf
 
     def report(self) -> None:
-        """What is due next."""
-        _, _, what, decision, value = heapq.heappop(self._due)
-        if what == "reward":
+        """Report what is due next."""
+        _, _, kind, decision, value = heapq.heappop(self._due)
+        if kind == "reward":
             self.problem.reward(decision, value)
         else:
             self.problem.reveal(decision, value)
 
 
 class Clock:
-    """Of the past."""
+    """A clock that is set by hand, for the past."""
 
     def __init__(self, now: float) -> None:
         self.now = now
 
     def __call__(self) -> float:
-        """What time it is."""
+        """The time it is set to."""
         return self.now
 
 
 def filled(path: Path, now: float, *, seed: int = 0, progress: Progress = quiet) -> list[Life]:
-    """A new store whose past ends at this time; what happens at its sites next."""
+    """Create a store whose past ends at `now`; return the sites with what is still due at each."""
     if path.exists():
         raise InputError("store", f"{path} is there already", "a new file, for a demo")
     from unfog import live
@@ -241,7 +241,7 @@ def filled(path: Path, now: float, *, seed: int = 0, progress: Progress = quiet)
     lives = [Life(site, seed) for site in SITES]
     with live.open(path, sync="normal", clock=clock) as store:
         for number, life in enumerate(lives):
-            life.problem = store.problem(life.site.name, seed=seed + number, **life.site.told())
+            life.problem = store.problem(life.site.name, seed=seed + number, **life.site.problem_params())
             if life.site.shadow is not None:
                 life.problem.shadow(life.site.shadow)
         with store.together():
@@ -250,34 +250,34 @@ def filled(path: Path, now: float, *, seed: int = 0, progress: Progress = quiet)
 
 
 def _play(lives: Sequence[Life], clock: Clock, now: float, progress: Progress) -> None:
-    """The past of all sites, in the order of time."""
+    """Play the past of all sites, in the order of time."""
     times = [
-        (now - life.site.days * DAY * (1 - i / life.site.decisions) - 1, place)
-        for place, life in enumerate(lives)
+        (now - life.site.days * DAY * (1 - i / life.site.decisions) - 1, index)
+        for index, life in enumerate(lives)
         for i in range(1, life.site.decisions + 1)
     ]
-    for number, (time, place) in enumerate(sorted(times), 1):
-        _reported(lives, clock, time)
+    for number, (time, index) in enumerate(sorted(times), 1):
+        _report_due(lives, clock, time)
         clock.now = time
-        lives[place].decide(time, QUICK if lives[place].site.clicks else PAST)
+        lives[index].decide(time, QUICK if lives[index].site.clicks else PAST)
         progress(number, len(times))
     clock.now = now
 
 
-def _reported(lives: Sequence[Life], clock: Clock, until: float) -> None:
-    """What is due until then."""
+def _report_due(lives: Sequence[Life], clock: Clock, until: float) -> None:
+    """Report everything that is due by `until`."""
     while (soonest := min(lives, key=Life.next_due)).next_due() <= until:
         clock.now = max(clock.now, soonest.next_due())
         soonest.report()
 
 
-def go_on(lives: Sequence[Life], place: Any, stop: threading.Event, now: Any, every: float = 1.0) -> None:
-    """Decide and report from now on, about `every` so many seconds, until told to stop; `now` says the time.
+def go_on(lives: Sequence[Life], store: Any, stop: threading.Event, now: Any, every: float = 1.0) -> None:
+    """Decide about once in `every` seconds, and report what is due, until `stop` is set.
 
-    `place` has problems by their names, as a store and the client of a service have.
+    `store` is a store or the client of a service; `now` is a function that returns the time.
     """
     for life in lives:
-        life.problem = place.problem(life.site.name)
+        life.problem = store.problem(life.site.name)
     random, shares = generator(0, 0, "demo goes on"), np.array([life.site.share for life in lives])
     while not stop.wait(every * random.uniform(0.5, 1.5)):
         lives[int(random.choice(len(lives), p=shares / shares.sum()))].decide(now(), PRESENT)

@@ -1,8 +1,8 @@
 """`unfog.evaluate`: what would other policies have earned on this log? With its table and figures.
 
 The summary, the table and the figures estimate nothing: every number is one of the datasets of
-`unfog.evaluate` and, for the figure of sensors, of `unfog.sensor_worth`. Intervals are symmetric, so that a
-half-width says all of them.
+`unfog.evaluate` and, for the figure of sensors, of `unfog.sensor_worth`. Intervals are symmetric, so a
+half-width is enough to give one.
 """
 
 import math
@@ -99,23 +99,23 @@ def evaluate(
     >>> found.value.sel(estimator="dr").round(2).values.tolist()  # mean reward of each policy
     [-0.02, 0.13]
     """
-    whole = read_log(
+    decisions = read_log(
         log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability
     )
-    scene = set_scene(whole, channel, features, actions, seed)
-    return evaluated(scene, policies, estimators=estimators, intervals=intervals, level=level, tick=tick)
+    context = set_scene(decisions, channel, features, actions, seed)
+    return evaluated(context, policies, estimators=estimators, intervals=intervals, level=level, tick=tick)
 
 
-def read_log(log: Any, **told: Any) -> Log:
-    """The log, whatever it is in; the file of a live store, too."""
-    return read(log, opener=_opened, **told)
+def read_log(log: Any, **options: Any) -> Log:
+    """Read a log from anything `unfog.evaluate` accepts, including the file of a live store."""
+    return read(log, opener=_open_store, **options)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[live.Store]:
-    """A store that is there: to open an empty file would make a store of it.
+def _open_store(path: Path) -> Iterator[live.Store]:
+    """Open an existing store; an empty file is refused, since opening it would turn it into a store.
 
-    Nothing but SQLite may open the file, not even to look: this process could lose its lock
+    Nothing but SQLite may open the file, not even to read it: this process could lose its lock
     (live/sqlite_file.py).
     """
     if not path.stat().st_size and not path.with_name(f"{path.name}-wal").exists():
@@ -129,71 +129,73 @@ def _opened(path: Path) -> Iterator[live.Store]:
 
 
 def set_scene(log: Log, channel: Any, features: Any, actions: Any, seed: int) -> Scene:
-    """The log with what is told besides, checked."""
+    """The log with the channel, features and actions the caller gave, checked."""
     return Scene(log, channel, features, actions, count("seed", seed, 0, MOST_SEED))
 
 
-def summary(found: "xr.Dataset") -> dict[str, Any]:
-    """All numbers, for programs; null stands for what there is none of."""
-    per = [str(name) for name, one in found.items() if one.dims == ("policy",)]
-    by = [str(name) for name, one in found.items() if one.dims == ("policy", "estimator")]
+def summary(result: "xr.Dataset") -> dict[str, Any]:
+    """All numbers, for programs; null where a number is missing."""
+    policy_fields = [str(name) for name, x in result.items() if x.dims == ("policy",)]
+    estimator_fields = [str(name) for name, x in result.items() if x.dims == ("policy", "estimator")]
     policies = {}
-    for policy in found["policy"].values:
-        one = found.sel(policy=policy)
+    for policy in result["policy"].values:
+        row = result.sel(policy=policy)
         estimates = {
-            str(name): {field: plain(one[field].sel(estimator=name).values.tolist()) for field in by}
-            for name in found["estimator"].values
+            str(name): {
+                field: plain(row[field].sel(estimator=name).values.tolist()) for field in estimator_fields
+            }
+            for name in result["estimator"].values
         }
-        rests = {field: plain(one[field].values.tolist()) for field in per}
-        policies[str(policy)] = {**rests, "estimators": estimates}
-    return {**plain(found.attrs), "policies": policies}
+        values = {field: plain(row[field].values.tolist()) for field in policy_fields}
+        policies[str(policy)] = {**values, "estimators": estimates}
+    return {**plain(result.attrs), "policies": policies}
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it."""
+    """A value as JSON can hold it: NaN and infinities become null."""
     if isinstance(value, dict):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def table(found: "xr.Dataset") -> str:
+def table(result: "xr.Dataset") -> str:
     """Values by the first estimator with what they rest on; the other estimators; what to know."""
-    first, *others = [str(name) for name in found["estimator"].values]
-    names = [str(name) for name in found["policy"].values]
-    places = digits((found["high"] - found["low"]).values / 2)
-    rests = [_rests(found.sel(policy=name), first, places) for name in names]
+    first, *others = [str(name) for name in result["estimator"].values]
+    names = [str(name) for name in result["policy"].values]
+    places = digits((result["high"] - result["low"]).values / 2)
+    rows = [_row_cells(result.sel(policy=name), first, places) for name in names]
     titles = [f"value by {first}", "gain", "effective", "largest", "without"]
-    parts = [_head(found, places), columns("policy", names, titles, rests)]
+    parts = [_head(result, places), columns("policy", names, titles, rows)]
     if others:
-        cells = [[_value(found.sel(policy=one), other, places) for other in others] for one in names]
+        cells = [[_value(result.sel(policy=name), other, places) for other in others] for name in names]
         parts.append(columns("policy", names, others, cells))
-    said = notes([*_replayed(found), *found.attrs["notes"]])
-    return "\n\n".join([*parts, fill(LEGEND), said])
+    footnotes = notes([*_replay_notes(result), *result.attrs["notes"]])
+    return "\n\n".join([*parts, fill(LEGEND), footnotes])
 
 
-def _head(found: "xr.Dataset", places: int) -> str:
-    about = found.attrs
-    size = f"{about['rounds']:,} rounds, {len(about['arms'])} arms"
-    earned = f"{about['earned']:,.{places}f} earned a round"
-    intervals = f"± is the {100 * about['level']:.4g} % interval, {about['intervals']}"
-    return "\n".join([fill(f"{about['source']}: {size}, {earned}"), intervals])
+def _head(result: "xr.Dataset", places: int) -> str:
+    attrs = result.attrs
+    size = f"{attrs['rounds']:,} rounds, {len(attrs['arms'])} arms"
+    earned = f"{attrs['earned']:,.{places}f} earned a round"
+    intervals = f"± is the {100 * attrs['level']:.4g} % interval, {attrs['intervals']}"
+    return "\n".join([fill(f"{attrs['source']}: {size}, {earned}"), intervals])
 
 
-def _value(one: "xr.Dataset", estimator: str, places: int) -> str:
-    at = one.sel(estimator=estimator)
-    return plus_minus(float(at["value"]), float(at["high"] - at["low"]) / 2, places)
+def _value(row: "xr.Dataset", estimator: str, places: int) -> str:
+    cell = row.sel(estimator=estimator)
+    return plus_minus(float(cell["value"]), float(cell["high"] - cell["low"]) / 2, places)
 
 
-def _rests(one: "xr.Dataset", estimator: str, places: int) -> list[str]:
-    """The row of a policy."""
-    at, without = one.sel(estimator=estimator), float(one["unsupported"])
+def _row_cells(row: "xr.Dataset", estimator: str, places: int) -> list[str]:
+    """The cells of a policy's row."""
+    cell, without = row.sel(estimator=estimator), float(row["unsupported"])
     return [
-        _value(one, estimator, places),
-        plus_minus(float(at["gain"]), float(at["gain_high"] - at["gain_low"]) / 2, places, "+"),
-        f"{float(one['effective']):,.0f}",
-        _weight(float(one["largest_weight"])),
+        _value(row, estimator, places),
+        plus_minus(float(cell["gain"]), float(cell["gain_high"] - cell["gain_low"]) / 2, places, "+"),
+        f"{float(row['effective']):,.0f}",
+        _weight(float(row["largest_weight"])),
         NOTHING if math.isnan(without) else f"{without:.1%}",
     ]
 
@@ -202,48 +204,48 @@ def _weight(largest: float) -> str:
     return f"{largest:.3g}" if largest < 1000 else f"{largest:,.0f}"
 
 
-def _replayed(found: "xr.Dataset") -> list[str]:
-    """How many rounds replay rests on."""
-    if "replay" not in found["estimator"].values:
+def _replay_notes(result: "xr.Dataset") -> list[str]:
+    """The note on how many rounds replay rests on."""
+    if "replay" not in result["estimator"].values:
         return []
-    rounds = found["rounds"].sel(estimator="replay")
-    said = [f"{int(one):,} of {one['policy'].values!s}" for one in rounds if one > 0]
-    return [f"replay rests on the rounds that count: {', '.join(said)}."] if said else []
+    rounds = result["rounds"].sel(estimator="replay")
+    counts = [f"{int(x):,} of {x['policy'].values!s}" for x in rounds if x > 0]
+    return [f"replay rests on the rounds that count: {', '.join(counts)}."] if counts else []
 
 
-def figure(found: "xr.Dataset", title: str | None = None) -> "Figure":
+def figure(result: "xr.Dataset", title: str | None = None) -> "Figure":
     """Values by the first estimator with intervals, and how many effective rounds they rest on."""
     from matplotlib.ticker import MaxNLocator
 
-    about, names = found.attrs, [textwrap.fill(str(one), NAME) for one in found["policy"].values]
+    attrs, names = result.attrs, [textwrap.fill(str(one), NAME) for one in result["policy"].values]
     lines = sum(name.count("\n") + 1 for name in names)
     with new_figure(PAGE, 1.5 + 0.26 * lines) as chart:
         value, rounds = chart.subplots(1, 2, sharey=True, width_ratios=(3, 1))
-        _values(value, found)
+        _draw_values(value, result)
         places = np.arange(len(names))
-        rounds.barh(places, found["effective"].values, color=BLUE, alpha=0.5, height=0.55)
-        rounds.axvline(about["rounds"], color="0.5", linewidth=0.8, linestyle=":")
+        rounds.barh(places, result["effective"].values, color=BLUE, alpha=0.5, height=0.55)
+        rounds.axvline(attrs["rounds"], color="0.5", linewidth=0.8, linestyle=":")
         rounds.xaxis.set_major_locator(MaxNLocator(2))
         rounds.xaxis.set_major_formatter("{x:,.0f}")
-        rounds.set(xlabel="effective rounds", xlim=(0, 1.02 * about["rounds"]))
+        rounds.set(xlabel="effective rounds", xlim=(0, 1.02 * attrs["rounds"]))
         value.set_yticks(places, names, parse_math=False)
         value.set_ylim(len(names) - 0.5, -0.5)
         value.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=8, borderaxespad=0.2)
-        said = f"What policies would have earned: {about['source']}" if title is None else title
-        add_title(chart, textwrap.fill(said, 90))
-        level = f"{100 * about['level']:.4g} % intervals, {about['intervals']}"
-        add_note(chart, f"{about['rounds']:,} rounds; bars: {level}")
+        heading = f"What policies would have earned: {attrs['source']}" if title is None else title
+        add_title(chart, textwrap.fill(heading, 90))
+        level = f"{100 * attrs['level']:.4g} % intervals, {attrs['intervals']}"
+        add_note(chart, f"{attrs['rounds']:,} rounds; bars: {level}")
     return chart
 
 
-def _values(axes: "Axes", found: "xr.Dataset") -> None:
-    """A dot and a bar for each policy; a line where the logger was."""
-    name = str(found["estimator"].values[0])
-    one = found.sel(estimator=name)
-    mean = one["value"].values
-    ends = np.stack([mean - one["low"].values, one["high"].values - mean])
+def _draw_values(axes: "Axes", result: "xr.Dataset") -> None:
+    """A dot and a bar for each policy; a line at what the logger earned."""
+    name = str(result["estimator"].values[0])
+    row = result.sel(estimator=name)
+    mean = row["value"].values
+    ends = np.stack([mean - row["low"].values, row["high"].values - mean])
     places = np.arange(len(mean))
-    axes.axvline(found.attrs["earned"], color=BLACK, linewidth=1.0, linestyle=DASHES[1], label="earned")
+    axes.axvline(result.attrs["earned"], color=BLACK, linewidth=1.0, linestyle=DASHES[1], label="earned")
     axes.errorbar(
         mean, places, xerr=ends, fmt="o", color=BLUE, markersize=4, capsize=2.5, label=f"value by {name}"
     )
@@ -254,46 +256,46 @@ def _values(axes: "Axes", found: "xr.Dataset") -> None:
 
 def sensor(worth: "xr.Dataset", title: str | None = None) -> "Figure":
     """The value over the noise, measured and extrapolated, with the ladder: a panel for each sensor."""
-    about, names = worth.attrs, [str(one) for one in worth["sensor"].values]
+    attrs, names = worth.attrs, [str(one) for one in worth["sensor"].values]
     across = min(len(names), ACROSS)
     down = -(-len(names) // across)
     with new_figure(PAGE, 1.0 + (2.0 if across > 1 else 2.4) * down) as chart:
         panels = chart.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
         for axes, name in zip(panels, names, strict=False):
-            _levels(axes, worth.sel(sensor=name))
-            _rungs(axes, worth)
-            said = f"{name} {'sensors' if name == names[0] else 'alone'}"
-            title_panel(axes, textwrap.fill(said, 40))
+            _draw_levels(axes, worth.sel(sensor=name))
+            _draw_ladder(axes, worth)
+            panel_title = f"{name} {'sensors' if name == names[0] else 'alone'}"
+            title_panel(axes, textwrap.fill(panel_title, 40))
             axes.set_xlabel("noise, as a multiple of today's", fontsize=7.5)
             axes.xaxis.set_tick_params(labelbottom=True)
         for axes in panels[len(names) :]:
             axes.remove()
         panels[0].set_ylabel("reward a round")
         chart.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
-        said = f"What a better sensor would be worth: {about['source']}" if title is None else title
-        add_title(chart, textwrap.fill(said, 90))
-        bars = f"{about['rounds']:,} rounds; bars: {100 * about['interval']:.4g} % intervals"
+        heading = f"What a better sensor would be worth: {attrs['source']}" if title is None else title
+        add_title(chart, textwrap.fill(heading, 90))
+        bars = f"{attrs['rounds']:,} rounds; bars: {100 * attrs['interval']:.4g} % intervals"
         add_note(chart, f"{bars}; points share their rounds, so that differences are surer")
     return chart
 
 
-def _levels(axes: "Axes", one: "xr.Dataset") -> None:
-    """Measured from 1 on, and what the curve says from there down to no noise."""
-    more, value = 1 + one["level"].values, one["value"].values
-    ends = np.stack([value - one["value_low"].values, one["value_high"].values - value])
+def _draw_levels(axes: "Axes", curve: "xr.Dataset") -> None:
+    """The measured values from 1 on, and the curve's extrapolation from there down to no noise."""
+    more, value = 1 + curve["level"].values, curve["value"].values
+    ends = np.stack([value - curve["value_low"].values, curve["value_high"].values - value])
     axes.errorbar(more, value, ends, fmt="o-", color=BLACK, markersize=3.5, capsize=2.5, label="measured")
-    chosen = one.sel(curve=one["used"].item())
-    less = np.append(1 + one["less"].values, more[0])
+    chosen = curve.sel(curve=curve["used"].item())
+    less = np.append(1 + curve["less"].values, more[0])
     low, mean, high = (
-        np.append(chosen[f"expected{end}"].values, one[f"value{end}"].values[0])
+        np.append(chosen[f"expected{end}"].values, curve[f"value{end}"].values[0])
         for end in ("_low", "", "_high")
     )
     axes.plot(less, mean, color=RED, linestyle=DASHES[1], linewidth=1.4, label="extrapolated")
     axes.fill_between(less, low, high, color=RED, alpha=0.12, linewidth=0)
 
 
-def _rungs(axes: "Axes", worth: "xr.Dataset") -> None:
-    """The ladder as levels across the panel."""
+def _draw_ladder(axes: "Axes", worth: "xr.Dataset") -> None:
+    """The ladder, as horizontal lines across the panel."""
     for rung in map(str, worth["rung"].values):
         level, (colour, dash) = float(worth["ladder"].sel(rung=rung)), RUNGS[rung]
         axes.axhline(level, color=colour, linestyle=dash, linewidth=1.0, label=rung)

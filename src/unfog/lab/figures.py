@@ -5,9 +5,9 @@ is swept, an agent a line. Both have 95 % intervals. The first field of a grid i
 combination of the others has a panel. A list of settings of several fields is one panel with the settings
 along its axis.
 
-Numbers stand at themselves along the axis and are joined by lines; categories stand side by side and are not
-joined. A value that is no number of the axis (`as told`, see lab/labels.py) stands at the number that it
-means where that is known, else to the right of all numbers.
+Numeric values are placed to scale along the axis and joined by lines; categories stand side by side and are
+not joined. A value that is not a number of the axis (`as told`, see lab/labels.py) is drawn at the number it
+stands for if that is known, else to the right of all numbers.
 """
 
 import math
@@ -42,7 +42,7 @@ from unfog.maths.arrays import Array, Ints
 from unfog.plotting import COLUMN, DASHES, PAGE, add_note, add_title, new_figure, title_panel
 
 MOST_SWEPT = 8  # values of a field that have a curve each
-MOST_BANDS = 4  # bands that are told apart where they overlap; more curves have bars at a few rounds
+MOST_BANDS = 4  # bands that can be told apart where they overlap; with more curves, bars at a few rounds
 BARS = 5  # bars of a curve
 SHORT = 60  # letters of six names in one line of a page
 LETTERS = {COLUMN: 50, PAGE: 105}  # of a line of a title
@@ -69,7 +69,7 @@ class Axis(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A panel: the places of its settings along the axis, and final regrets (settings, agents)."""
+    """A panel: the positions of its settings along the axis, and final regrets (settings, agents)."""
 
     title: str
     along: list[int]
@@ -90,30 +90,30 @@ def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = 
     'reward lost so far (regret)'
     """
     spec = Spec.model_validate_json(data.attrs["spec"])
-    if _single(data):
+    if _is_single_setting(data):
         spec = spec.model_copy(update={"sweep": {}})
-    if spec.sweep and not _few(spec):
+    if spec.sweep and not _fits_one_panel(spec):
         return sweep_figure(data, spec, spec.title if title is None else title, width)
     lines, trials = curves(data), data.sizes["trial"]
-    beside = not spec.sweep and ((width or 0) >= PAGE or not narrow(line.label for line in lines))
-    wide = width or (PAGE if beside else COLUMN)
+    legend_beside = not spec.sweep and ((width or 0) >= PAGE or not narrow(line.label for line in lines))
+    wide = width or (PAGE if legend_beside else COLUMN)
     with new_figure(wide, 3.0) as chart:
         axes = chart.subplots()
         draw(axes, lines, spec.sweep)
-        _legend(axes, spec.sweep, beside)
+        _add_legend(axes, spec.sweep, legend_beside)
         letters = LETTERS[PAGE if wide >= PAGE else COLUMN]
         add_title(chart, heading(data, spec.title if title is None else title, letters))
-        shown = f"; {_intervals(len(lines))}: 95 % intervals"
-        add_note(chart, averaged(data, spec) + (shown if trials > 1 else ""))
+        intervals = f"; {_intervals(len(lines))}: 95 % intervals"
+        add_note(chart, averaged(data, spec) + (intervals if trials > 1 else ""))
     return chart
 
 
-def _single(data: xr.Dataset) -> bool:
+def _is_single_setting(data: xr.Dataset) -> bool:
     """Whether this is one setting of a sweep, taken out of it."""
     return set(data["regret"].dims) <= set(OWN)
 
 
-def _few(spec: Spec) -> bool:
+def _fits_one_panel(spec: Spec) -> bool:
     """Whether a sweep has so little to show that all of its curves go into one panel."""
     values = sweeps.values(spec.sweep)
     return len(spec.run.agents) == 1 and len(values) == 1 and len(sweeps.labels(spec.sweep)) <= MOST_SWEPT
@@ -133,39 +133,39 @@ def panels(runs: Sequence[xr.Dataset]) -> Figure:
         for axes in row[1:]:
             axes.set_ylabel("")
         names = sorted(handles, key=lambda name: name != called(FIRST))
-        beside = 6 if len("".join(names)) <= SHORT else 5
+        per_row = 6 if len("".join(names)) <= SHORT else 5
         chart.legend(
-            [handles[name] for name in names], names, loc="outside upper left", ncols=beside, **_SAMPLE
+            [handles[name] for name in names], names, loc="outside upper left", ncols=per_row, **_SAMPLE
         )
         if any(data.sizes["trial"] > 1 for data in runs):
-            shown = sorted({_intervals(len(curves(data))) for data in runs})
-            add_note(chart, f"{' and '.join(shown)}: 95 % intervals")
+            kinds = sorted({_intervals(len(curves(data))) for data in runs})
+            add_note(chart, f"{' and '.join(kinds)}: 95 % intervals")
     return chart
 
 
 def draw(axes: Axes, lines: Sequence[Curve], swept: sweeps.Sweep | None = None) -> None:
     """The curves with their intervals on given axes, the highest one first."""
-    each = list(zip(lines, _looks(lines, swept or {}), strict=True))
+    styled_lines = list(zip(lines, _line_styles(lines, swept or {}), strict=True))
     if not swept:
-        each.sort(key=lambda pair: -pair[0].mean[-1])
-    for place, (line, (label, look)) in enumerate(each):
-        few = _few_rounds(len(line.rounds), place / len(lines))
+        styled_lines.sort(key=lambda pair: -pair[0].mean[-1])
+    for index, (line, (label, look)) in enumerate(styled_lines):
+        marks = _mark_indices(len(line.rounds), index / len(lines))
         mark: dict[str, Any] = {
             "marker": look.mark,
             "markersize": 2.2 + look.width,
-            "markevery": few.tolist(),
+            "markevery": marks.tolist(),
         }
         axes.plot(line.rounds, line.mean, label=label, **mark, **look.line())
         if len(lines) <= MOST_BANDS:
-            _band(axes, line, look)
+            _draw_band(axes, line, look)
         else:
-            _bars(axes, line, look, few)
+            _draw_bars(axes, line, look, marks)
     axes.set(xlabel="round", ylabel=SO_FAR)
     axes.set_xlim(0, 1.03 * lines[0].rounds[-1])
     axes.set_ylim(bottom=0)
 
 
-def _looks(lines: Sequence[Curve], swept: sweeps.Sweep) -> list[tuple[str, Look]]:
+def _line_styles(lines: Sequence[Curve], swept: sweeps.Sweep) -> list[tuple[str, Look]]:
     """What a curve is called and looks like: the agent's, or of one agent a shade for each value swept."""
     names = [line.label for line in lines]
     if not swept:
@@ -173,40 +173,40 @@ def _looks(lines: Sequence[Curve], swept: sweeps.Sweep) -> list[tuple[str, Look]
     [(field, values)] = sweeps.values(swept).items()
     texts = dict(zip(sweeps.labels(swept), sweeps.spelled(values), strict=True))
     shades = mpl.colormaps["cividis"](np.linspace(0.0, 0.8, len(texts)))  # apart for everybody, and in grey
-    found = list[tuple[str, Look]]()
-    for place, (label, text) in enumerate(texts.items()):
-        look = Look(mpl.colors.to_hex(shades[place]), DASHES[place % len(DASHES)], "o")
-        found += [(labels.value(field, text), look)] * any(name.endswith(label) for name in names)
-    return found
+    styles = list[tuple[str, Look]]()
+    for index, (label, text) in enumerate(texts.items()):
+        look = Look(mpl.colors.to_hex(shades[index]), DASHES[index % len(DASHES)], "o")
+        styles += [(labels.value(field, text), look)] * any(name.endswith(label) for name in names)
+    return styles
 
 
 def _intervals(number: int) -> str:
-    """How so many curves show them."""
+    """How intervals are drawn for this many curves."""
     return "bands" if number <= MOST_BANDS else "bars"
 
 
-def _few_rounds(number: int, aside: float) -> Ints:
-    """Places of marks and bars, others for each curve, so that they stand side by side."""
+def _mark_indices(number: int, aside: float) -> Ints:
+    """Indices of the rounds with marks and bars; shifted for each curve, so that bars stand side by side."""
     last = (number - 1) * (1 - 0.12 * aside)
     return np.unique(np.linspace(last / BARS, last, BARS).round().astype(int))
 
 
-def _band(axes: Axes, line: Curve, look: Look) -> None:
-    """A light fill with thin edges."""
+def _draw_band(axes: Axes, line: Curve, look: Look) -> None:
+    """Draw a curve's interval as a light fill with thin edges."""
     ends = line.mean - line.half_width, line.mean + line.half_width
     axes.fill_between(
         line.rounds, *ends, facecolor=(look.colour, 0.13), edgecolor=(look.colour, 0.55), linewidth=0.4
     )
 
 
-def _bars(axes: Axes, line: Curve, look: Look, few: Ints) -> None:
-    """Intervals at a few rounds."""
+def _draw_bars(axes: Axes, line: Curve, look: Look, marks: Ints) -> None:
+    """Draw a curve's intervals as bars at a few rounds."""
     bars: dict[str, Any] = {"fmt": "none", "ecolor": look.colour, "elinewidth": 1.0, "capsize": 1.8}
-    axes.errorbar(line.rounds[few], line.mean[few], line.half_width[few], zorder=look.above, **bars)
+    axes.errorbar(line.rounds[marks], line.mean[marks], line.half_width[marks], zorder=look.above, **bars)
 
 
-def _legend(axes: Axes, swept: sweeps.Sweep, beside: bool) -> None:
-    """The recommended agent first, then by where curves end; of a sweep the values in their order."""
+def _add_legend(axes: Axes, swept: sweeps.Sweep, beside: bool) -> None:
+    """Add a legend: the recommended agent first, then by where curves end; for a sweep, values in order."""
     handles, names = axes.get_legend_handles_labels()
     order = sorted(range(len(names)), key=lambda i: names[i] != called(FIRST))
     where: dict[str, Any] = {
@@ -226,115 +226,130 @@ def _legend(axes: Axes, swept: sweeps.Sweep, beside: bool) -> None:
 def sweep_figure(data: xr.Dataset, spec: Spec, title: str, width: float | None = None) -> Figure:
     """Small multiples on one scale, with one legend for all; as wide as they need, or `width` inches."""
     agents, axis, panels = cut(data, spec)
-    shown = panels[:MOST_PANELS]
-    wide = 2 if len(shown) == 4 else min(len(shown), BESIDE)
-    high = math.ceil(len(shown) / wide)
-    slim = len(shown) == 1 and axis.values is not None and narrow(agents) and (width or 0) < PAGE
-    height = 3.0 if len(shown) == 1 else 1.0 + 1.9 * high
-    with new_figure(width or (COLUMN if slim else PAGE), height) as chart:
-        every = list(chart.subplots(high, wide, squeeze=False, sharex=True, sharey=True).flat)
-        for axes, panel in zip(every, shown, strict=False):
+    drawn_panels = panels[:MOST_PANELS]
+    across = 2 if len(drawn_panels) == 4 else min(len(drawn_panels), BESIDE)
+    down = math.ceil(len(drawn_panels) / across)
+    is_narrow = len(drawn_panels) == 1 and axis.values is not None and narrow(agents) and (width or 0) < PAGE
+    height = 3.0 if len(drawn_panels) == 1 else 1.0 + 1.9 * down
+    with new_figure(width or (COLUMN if is_narrow else PAGE), height) as chart:
+        all_axes = list(chart.subplots(down, across, squeeze=False, sharex=True, sharey=True).flat)
+        for axes, panel in zip(all_axes, drawn_panels, strict=False):
             draw_panel(axes, axis, panel, agents)
-        for unused in every[len(shown) :]:
+        for unused in all_axes[len(drawn_panels) :]:
             unused.remove()
-        for axes in every[max(0, len(shown) - wide) : len(shown)]:  # nothing below them
+        for axes in all_axes[max(0, len(drawn_panels) - across) : len(drawn_panels)]:  # nothing below them
             axes.tick_params(labelbottom=True)
-        lowest = min(float((panel.mean - panel.half).min()) for panel in shown)
-        every[0].set_ylim(bottom=min(0.0, 1.05 * lowest))
-        _sweep_legend(chart, every[0], agents, slim)
-        add_title(chart, heading(data, title, 50 if slim else 100))
+        lowest = min(float((panel.mean - panel.half).min()) for panel in drawn_panels)
+        all_axes[0].set_ylim(bottom=min(0.0, 1.05 * lowest))
+        _sweep_legend(chart, all_axes[0], agents, is_narrow)
+        add_title(chart, heading(data, title, 50 if is_narrow else 100))
         chart.supylabel(IN_ALL, fontsize=8.5)
         chart.supxlabel(f"{axis.label}\n", fontsize=8.5)
         chart.text(
-            0.99, 0.01, _note(data, spec, len(shown), len(panels)), fontsize=7, color="0.35", ha="right"
+            0.99,
+            0.01,
+            _note(data, spec, len(drawn_panels), len(panels)),
+            fontsize=7,
+            color="0.35",
+            ha="right",
         )
     return chart
 
 
-def _sweep_legend(chart: Figure, axes: Axes, agents: Sequence[str], slim: bool) -> None:
-    """The recommended agent first; over the axes where there is one column, else beside them."""
-    found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+def _sweep_legend(chart: Figure, axes: Axes, agents: Sequence[str], is_narrow: bool) -> None:
+    """Add a legend, the recommended agent first: above the axes of a narrow figure, else beside them."""
+    by_name = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     names = [called(agent) for agent in ordered(agents)]
-    handles = [found[name] for name in names]
-    if slim:
+    handles = [by_name[name] for name in names]
+    if is_narrow:
         where: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (-0.14, 1.0), "ncols": 2}
         axes.legend(handles, names, borderaxespad=0.1, handlelength=2.7, **where)
     else:
         chart.legend(handles, names, loc="outside right center", handlelength=2.7)
 
 
-def _note(data: xr.Dataset, spec: Spec, shown: int, panels: int) -> str:
+def _note(data: xr.Dataset, spec: Spec, drawn_count: int, total: int) -> str:
     bars = "; bars: 95 % intervals" if data.sizes["trial"] > 1 else ""
-    return averaged(data, spec) + bars + (f"; the first {shown} of {panels} panels" if shown < panels else "")
+    first = f"; the first {drawn_count} of {total} panels" if drawn_count < total else ""
+    return averaged(data, spec) + bars + first
 
 
 def cut(data: xr.Dataset, spec: Spec) -> tuple[list[str], Axis, list[Panel]]:
     """The agents, the axis, and the panels with what is in them."""
-    found = flat(data)
-    ends = {line.label: (line.mean[-1], line.half_width[-1]) for line in drawn(found)}
-    agents = found.agents
-    finals = np.array([[ends[agent + label] for agent in agents] for label in found.labels])
-    axis, along, titles = _laid_out(found.settings, spec)
+    flat_run = flat(data)
+    ends = {line.label: (line.mean[-1], line.half_width[-1]) for line in drawn(flat_run)}
+    agents = flat_run.agents
+    finals = np.array([[ends[agent + label] for agent in agents] for label in flat_run.labels])
+    axis, along, titles = _lay_out(flat_run.settings, spec)
     panels = []
     for title in dict.fromkeys(titles):
-        own = [place for place, other in enumerate(titles) if other == title]
-        own.sort(key=lambda place: along[place])
-        panels.append(Panel(title, [along[i] for i in own], finals[own, :, 0], finals[own, :, 1]))
+        members = [index for index, other in enumerate(titles) if other == title]
+        members.sort(key=lambda index: along[index])
+        panels.append(Panel(title, [along[i] for i in members], finals[members, :, 0], finals[members, :, 1]))
     return agents, axis, panels
 
 
-def _laid_out(settings: Sequence[Mapping[str, str]], spec: Spec) -> tuple[Axis, list[int], list[str]]:
-    """The axis, and for each setting its place there and the title of its panel."""
+def _lay_out(settings: Sequence[Mapping[str, str]], spec: Spec) -> tuple[Axis, list[int], list[str]]:
+    """The axis, and for each setting its position there and the title of its panel."""
     field, *others = settings[0]
     if isinstance(spec.sweep, list) and others:
         ticks = [", ".join(labels.value(*one) for one in setting.items()) for setting in settings]
         label = ", ".join(map(labels.plain, settings[0]))
-        axis = Axis(label, {str(place): tick for place, tick in enumerate(ticks)}, None)
+        axis = Axis(label, {str(index): tick for index, tick in enumerate(ticks)}, None)
         return axis, list(range(len(settings))), [""] * len(settings)
     axis = axis_of(field, list(dict.fromkeys(setting[field] for setting in settings)), spec)
     several = [other for other in others if len({setting[other] for setting in settings}) > 1]
     titles = _titles([{other: setting[other] for other in several} for setting in settings])
-    along = {text: place for place, text in enumerate(axis.ticks)}
+    along = {text: index for index, text in enumerate(axis.ticks)}
     return axis, [along[setting[field]] for setting in settings], titles
 
 
 def _titles(settings: Sequence[Mapping[str, str]]) -> list[str]:
-    """Of panels: fields in words with their values, each field broken alike in all panels."""
-    said = [labels.values(one) for one in settings]
-    broken = {field for one in said for field, text in one.items() if len(_line(field, text, " ")) > ACROSS}
+    """The titles of panels: fields in words with their values, each field broken the same way everywhere."""
+    in_words = [labels.values(setting) for setting in settings]
+    broken = {
+        field
+        for setting in in_words
+        for field, text in setting.items()
+        if len(_line(field, text, " ")) > ACROSS
+    }
     return [
-        "\n".join(_line(field, text, "\n" if field in broken else " ") for field, text in one.items())
-        for one in said
+        "\n".join(_line(field, text, "\n" if field in broken else " ") for field, text in setting.items())
+        for setting in in_words
     ]
 
 
 def _line(field: str, text: str, between: str) -> str:
     """A field in words and its value, beside it or below."""
     words = [f"{labels.plain(field)} =", text]
-    return between.join(words if between == " " else (textwrap.fill(one, ACROSS) for one in words))
+    return between.join(words if between == " " else (textwrap.fill(part, ACROSS) for part in words))
 
 
 def draw_panel(axes: Axes, axis: Axis, panel: Panel, agents: Sequence[str]) -> None:
     """One panel: an agent's final regrets with their intervals, joined where the axis has numbers."""
     at = np.asarray(panel.along if axis.values is None else [axis.values[i] for i in panel.along], float)
-    gap = len(at) - 1 if axis.apart and len(at) > 1 else len(at)  # what is apart is joined to nothing
+    # A special value is not joined to the numbers.
+    gap = len(at) - 1 if axis.apart and len(at) > 1 else len(at)
     at, mean, half = (
-        np.insert(one, gap, np.nan, axis=0)[: len(at) + axis.apart] for one in (at, panel.mean, panel.half)
+        np.insert(values, gap, np.nan, axis=0)[: len(at) + axis.apart]
+        for values in (at, panel.mean, panel.half)
     )
     for agent, (name, look) in enumerate(looks(agents).items()):
         aside = 0.0 if axis.values else 0.5 * ((agent + 0.5) / len(agents) - 0.5)
         error = half[:, agent] if panel.half.any() else None
-        _points(axes, at + aside, mean[:, agent], error, look, called(name), joined=axis.values is not None)
+        _draw_points(
+            axes, at + aside, mean[:, agent], error, look, called(name), joined=axis.values is not None
+        )
     title_panel(axes, panel.title)
     scale(axes, axis)
 
 
-def _points(
+def _draw_points(
     axes: Axes, at: Array, mean: Array, half: Array | None, look: Look, label: str, *, joined: bool
 ) -> None:
-    """Marks with bars; bars of many settings are pale and have no ends."""
+    """Draw marks with bars; bars of many settings are pale and have no caps."""
     crowded = len(at) > MOST_BARS
-    told: dict[str, Any] = look.line() | ({} if joined else {"linestyle": "none"})
+    line_style: dict[str, Any] = look.line() | ({} if joined else {"linestyle": "none"})
     size = (2.0 if crowded else 4.0) + (look.width > 2)
     bars = axes.errorbar(
         at,
@@ -345,7 +360,7 @@ def _points(
         markersize=size,
         elinewidth=1.0,
         capsize=0 if crowded else 2,
-        **told,
+        **line_style,
     )
     for bar in bars[2]:
         bar.set(linestyle="-", alpha=0.3 if crowded else 1.0)
@@ -354,33 +369,35 @@ def _points(
 def axis_of(field: str, texts: Sequence[str], spec: Spec) -> Axis:
     """The axis of one field, whose values are given as text."""
     label = labels.plain(field)
-    odd = [text for text in texts if labels.apart(field, text)]
-    found = {text: float(text) for text in texts if text not in odd} if _numeric(field, spec) else {}
-    if not found:
+    special = [text for text in texts if labels.apart(field, text)]
+    numbers = {text: float(text) for text in texts if text not in special} if _is_numeric(field, spec) else {}
+    if not numbers:
         return Axis(label, {text: labels.value(field, text) for text in texts}, None)
-    meant = labels.meant(field, spec.problem)
-    known = meant is not None and meant not in found.values()
-    places = found | dict.fromkeys(odd, float(meant) if known and meant is not None else _beyond(found))
-    order = sorted(places, key=places.__getitem__)
-    ticks = {text: text if text in found else labels.value(field, text) for text in order}
-    if known:
-        ticks |= {text: f"{meant:g}\n({ticks[text]})" for text in odd}
-    values = [places[text] for text in order]
-    if _law(values) == "symlog":
+    assumed = labels.meant(field, spec.problem)
+    is_known = assumed is not None and assumed not in numbers.values()
+    positions = numbers | dict.fromkeys(
+        special, float(assumed) if is_known and assumed is not None else _next_value(numbers)
+    )
+    order = sorted(positions, key=positions.__getitem__)
+    ticks = {text: text if text in numbers else labels.value(field, text) for text in order}
+    if is_known:
+        ticks |= {text: f"{assumed:g}\n({ticks[text]})" for text in special}
+    values = [positions[text] for text in order]
+    if _scale_name(values) == "symlog":
         label += f"\n(logarithmic from {min(value for value in values if value > 0):g} on)"
-    return Axis(label, ticks, values, bool(odd) and not known)
+    return Axis(label, ticks, values, bool(special) and not is_known)
 
 
-def _numeric(field: str, spec: Spec) -> bool:
+def _is_numeric(field: str, spec: Spec) -> bool:
     return sweeps.numeric(sweeps.values(spec.sweep)[field])
 
 
-def _beyond(found: Mapping[str, float]) -> float:
-    """The next place after these numbers, in steps like theirs."""
-    known = sorted(found.values())
-    if known[0] > 0 and geometric(known):
-        return known[-1] * known[-1] / known[-2]
-    return known[-1] + ((known[-1] - known[0]) / (len(known) - 1) if len(known) > 1 else 1.0)
+def _next_value(numbers: Mapping[str, float]) -> float:
+    """The number after these, continuing their steps or ratios."""
+    values = sorted(numbers.values())
+    if values[0] > 0 and geometric(values):
+        return values[-1] * values[-1] / values[-2]
+    return values[-1] + ((values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else 1.0)
 
 
 def scale(axes: Axes, axis: Axis) -> None:
@@ -394,10 +411,10 @@ def scale(axes: Axes, axis: Axis) -> None:
         axes.set_xlim(-0.6, len(words) - 0.4)
         return
     ticks = dict(zip(axis.values, words, strict=True))
-    above, law = [value for value in axis.values if value > 0], _law(axis.values)
+    above, law = [value for value in axis.values if value > 0], _scale_name(axis.values)
     if law != "linear":
-        told: dict[str, Any] = {"linthresh": min(above), "linscale": 0.5} if law == "symlog" else {}
-        axes.set_xscale(law, **told)
+        options: dict[str, Any] = {"linthresh": min(above), "linscale": 0.5} if law == "symlog" else {}
+        axes.set_xscale(law, **options)
         if len(ticks) > MOST_TICKS:
             wanted = np.geomspace(above[0], above[-1], MOST_TICKS // 2)
             ticks = {at: ticks[at] for at in (min(above, key=lambda v: abs(v - x)) for x in wanted)}
@@ -406,15 +423,15 @@ def scale(axes: Axes, axis: Axis) -> None:
         axes.minorticks_off()
 
 
-def _law(values: Sequence[float]) -> str:
+def _scale_name(values: Sequence[float]) -> str:
     """The scale of numbers in increasing order: `linear`, `log`, or `symlog` where 0 is among them."""
     above = [value for value in values if value > 0]
-    if min(values) < 0 or not (geometric(above) or _crowded(values)):
+    if min(values) < 0 or not (geometric(above) or _is_crowded(values)):
         return "linear"
     return "log" if len(above) == len(values) else "symlog"
 
 
-def _crowded(values: Sequence[float]) -> bool:
+def _is_crowded(values: Sequence[float]) -> bool:
     """Whether what is written at two of these numbers, in increasing order, would overlap."""
     return bool(len(values) > 2 and np.diff(values).min() < CLOSE * (values[-1] - values[0]))
 

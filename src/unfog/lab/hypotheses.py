@@ -42,9 +42,9 @@ def trouble(
     [row] = named([agent], "agent", Catalogue(problem.rewards.kind))
     if not isinstance(row.denoiser, Adaptive):
         raise InputError("agent", repr(agent), "one with a bank of hypotheses: adaptive, adaptive-delayed")
-    found = np.stack(list(_weights(problem, row, rounds, trials, seed)), 1)
-    every = row.denoiser.hypotheses(problem.knowledge().sample is not None)
-    sizes, steps, tails, sample = zip(*every, strict=True)
+    weights = np.stack(list(_play_weights(problem, row, rounds, trials, seed)), 1)
+    hypotheses = row.denoiser.hypotheses(problem.knowledge().sample is not None)
+    sizes, steps, tails, sample = zip(*hypotheses, strict=True)
     coordinates = {
         "round": np.arange(1, rounds + 1),
         "size": ("hypothesis", list(sizes)),
@@ -53,11 +53,11 @@ def trouble(
         "sample": ("hypothesis", list(sample)),
     }
     settings = {"agent": agent, "seed": seed}
-    return xr.DataArray(found, coordinates, ("trial", "round", "hypothesis"), "probability", settings)
+    return xr.DataArray(weights, coordinates, ("trial", "round", "hypothesis"), "probability", settings)
 
 
-def _weights(problem: Problem, agent: Agent, rounds: int, trials: int, seed: int) -> Iterator[Array]:
-    """Those after every round, (trials, hypotheses), of the agent as it plays; what it earns is nothing."""
+def _play_weights(problem: Problem, agent: Agent, rounds: int, trials: int, seed: int) -> Iterator[Array]:
+    """The weights after every round, (trials, hypotheses), of the agent as it plays; all rewards are 0."""
     truth = problem.truth(truth_draws(seed, range(trials), problem.truth_draws()))
     refuse(agent, problem, truth.features)
     player = Player(agent, problem, truth, seed, range(trials))

@@ -1,7 +1,7 @@
 """Fields in words, and the colours and names of agents: what all figures and tables share.
 
 One agent has one name, one colour, one dash and one mark in every figure: `LOOKS` is the only place that says
-which. A name that is not there (a row of one's own, a row with settings) has a look that follows from the
+which. A name that is not there (a row of one's own, a row with settings) gets a look derived from the
 name alone. Only where two such names of one figure fall on the same colour does the later one in the alphabet
 take the next.
 
@@ -71,7 +71,7 @@ WORDS = {
     "white": "size of fresh noise",
 }
 APART = {"actual_noise_cov": "as told", "tails": "Gaussian", "told_contexts": "all"}  # what 0 means
-TOLD = {"actual_noise_cov": "noise_cov"}  # where what was told stands
+ASSUMED_FIELDS = {"actual_noise_cov": "noise_cov"}  # the field with the value that agents were told
 
 PAPER = {"alg1": "Algorithm 1", "alg2": "Algorithm 2"}
 FIRST = "unfog"  # the agent that is recommended: in front, and first in every legend
@@ -100,7 +100,7 @@ class Look(NamedTuple):
 
 # Strong colours for our agents, pale ones for the paper's and for rivals. Agents of one experiment differ in
 # colour, dash and mark.
-_MAP: dict[str, tuple[str, int, str]] = {
+_AGENTS: dict[str, tuple[str, int, str]] = {
     "unfog": ("#BC3C00", 0, "o"),
     "unfog-delayed": ("#7F2704", 5, "h"),
     "unfog-oracle": ("#F0A07A", 9, "p"),
@@ -135,7 +135,7 @@ _MAP: dict[str, tuple[str, int, str]] = {
     "alg1-exact-smoothing-ucb": ("#7FB800", 9, "p"),
     "alg1-exact-joint-ucb": ("#40309A", 4, "v"),
 }
-_RIVALS: dict[str, tuple[str, int, str]] = {
+_BASELINES: dict[str, tuple[str, int, str]] = {
     "linucb": ("#8FB3CF", 1, "s"),
     "suplinucb": ("#6E9DC4", 2, "D"),
     "linrel": ("#4F86B5", 4, "v"),
@@ -166,10 +166,12 @@ _RIVALS: dict[str, tuple[str, int, str]] = {
     "pgts": ("#A8A8A8", 10, "d"),
     "laplacets": ("#787878", 11, "*"),
 }
-LOOKS = {name: Look(colour, DASHES[dash], mark) for name, (colour, dash, mark) in (_MAP | _RIVALS).items()}
+LOOKS = {
+    name: Look(colour, DASHES[dash], mark) for name, (colour, dash, mark) in (_AGENTS | _BASELINES).items()
+}
 LOOKS[FIRST] = LOOKS[FIRST]._replace(width=2.6, above=3.0)
 # For names without a look of their own: no colour in `LOOKS` is one of these.
-_LEFT = (
+_SPARE_COLOURS = (
     "#4477AA", "#228B44", "#B8860B", "#AA4499", "#5A4A42", "#2AA5A0",
     "#7A52C7", "#8FA31E", "#C06C84", "#355C7D", "#9A7B4F", "#607D8B",
 )  # fmt: skip
@@ -192,8 +194,8 @@ def values(setting: Mapping[str, str]) -> dict[str, str]:
 
 def labelled(name: str) -> str:
     """A name with a setting after it, in words: `alg1 tails=Gaussian` for `alg1 tails=0`."""
-    for field, said in APART.items():
-        name = re.sub(rf"(?<= {field}=)0(\.0)?(?= |$)", said, name)
+    for field, words in APART.items():
+        name = re.sub(rf"(?<= {field}=)0(\.0)?(?= |$)", words, name)
     return name
 
 
@@ -204,23 +206,23 @@ def apart(field: str, text: str) -> bool:
 
 def meant(field: str, problem: Mapping[str, Any]) -> float | None:
     """The number that stands for a value that is apart: what was told, where that is a number."""
-    told = problem.get(TOLD.get(field, ""))
-    return float(told) if isinstance(told, int | float) and not isinstance(told, bool) else None
+    assumed = problem.get(ASSUMED_FIELDS.get(field, ""))
+    return float(assumed) if isinstance(assumed, int | float) and not isinstance(assumed, bool) else None
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
     """The look of each of these agents, whatever their order and company."""
     wanted = list(names)
-    found = {name: LOOKS[name] for name in wanted if name in LOOKS}
-    taken = set[int]()
+    chosen = {name: LOOKS[name] for name in wanted if name in LOOKS}
+    used = set[int]()
     for name in sorted({*wanted} - {*LOOKS}):
         number = zlib.crc32(name.encode())  # the same on every machine, unlike `hash`
-        places = [(number + step) % len(_LEFT) for step in range(len(_LEFT))]
-        place = next((one for one in places if one not in taken), places[0])
-        taken = {*taken, place}
+        indices = [(number + step) % len(_SPARE_COLOURS) for step in range(len(_SPARE_COLOURS))]
+        index = next((i for i in indices if i not in used), indices[0])
+        used = {*used, index}
         dash, mark = DASHES[1:][(number // 12) % (len(DASHES) - 1)], MARKERS[1:][(number // 144) % 12]
-        found[name] = Look(_LEFT[place], dash, mark)
-    return {name: found[name] for name in wanted}
+        chosen[name] = Look(_SPARE_COLOURS[index], dash, mark)
+    return {name: chosen[name] for name in wanted}
 
 
 def ordered(names: Iterable[str]) -> list[str]:
@@ -235,14 +237,14 @@ def called(name: str) -> str:
 
 def narrow(names: Iterable[str]) -> bool:
     """Whether a legend of these names fits over axes of one column of a printed page, two names a line."""
-    said = [called(name) for name in names]
-    return len(said) <= MOST_ABOVE and max(map(len, said)) <= LONGEST
+    texts = [called(name) for name in names]
+    return len(texts) <= MOST_ABOVE and max(map(len, texts)) <= LONGEST
 
 
 def heading(data: "xr.Dataset", title: str, width: int = 70) -> str:
     """A title, with what must be said of the data."""
-    said = [textwrap.fill(data.attrs["note"], width)] if "note" in data.attrs else []
-    return "\n".join([*said, textwrap.fill(title, width)])
+    note = [textwrap.fill(data.attrs["note"], width)] if "note" in data.attrs else []
+    return "\n".join([*note, textwrap.fill(title, width)])
 
 
 def averaged(data: "xr.Dataset", spec: Spec) -> str:

@@ -1,7 +1,7 @@
 """From a spec to a plan: every problem is built, every name looked up and the engine chosen once.
 
-All that can be refused is refused here. What comes after, the command, its progress, the run and the run
-folder, takes the plan and asks nothing again.
+Everything that can be refused is refused here. What comes after (the command, its progress, the run and the
+run folder) takes the plan and checks nothing again.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def prepare(
     swept = sweeps.fields(spec.sweep)
     first = build_problem(settings[0][1], swept) if problem is None else problem
     names, rows = _agents(spec, first), {row.name: row for row in own}
-    if len(settings) > 1:  # a slip of the pen is found before thousands of worlds are built
+    if len(settings) > 1:  # a mistyped name is found before thousands of worlds are built
         named(names, AGENTS_FIELD, Catalogue(first.rewards.kind, own, first.knowledge().beyond_moments))
     built = [first, *(build_problem(fields, swept) for _, fields in settings[1:])]
     searches = spec.run.until is not None
@@ -71,10 +71,10 @@ def prepare(
         executor=executor,
         field=AGENTS_FIELD,
     )
-    settled = {"agents": names, "engine": work.engine.name, "precision": work.jobs[0].precision}
-    settled["against"] = against
-    told = spec.model_copy(update={"problem": _completed(spec, built[0])})
-    return Plan(with_run(told, settled), tuple(label for label, _ in settings), work)
+    run_fields = {"agents": names, "engine": work.engine.name, "precision": work.jobs[0].precision}
+    run_fields["against"] = against
+    completed = spec.model_copy(update={"problem": _completed(spec, built[0])})
+    return Plan(with_run(completed, run_fields), tuple(label for label, _ in settings), work)
 
 
 def _agents(spec: Spec, problem: Problem) -> list[str]:

@@ -50,28 +50,28 @@ class Watcher(Protocol):
 
 
 def quiet(done: int, total: int) -> None:
-    """Say nothing."""
+    """Ignore the progress."""
 
 
 class Count:
-    """What is done of a plan."""
+    """Counts the work done on a plan and reports it to a `Progress`."""
 
     def __init__(self, plan: Plan, progress: Progress) -> None:
-        """Nothing so far."""
+        """Start with nothing done."""
         self._progress, self._done = progress, 0
         self._trials = [0] * len(plan.work.jobs)
 
     def begins(self, rounds: int) -> None:
-        """So many agent-rounds were there before."""
+        """Start with the agent-rounds that an interrupted run left."""
         self._done = rounds
 
     def tick(self, rounds: int, total: int) -> None:
-        """So many agent-rounds more, of as many as there will be, as far as is known."""
+        """Add agent-rounds; `total` is how many there will be, as far as is known."""
         self._done += rounds
         self._progress(min(self._done, total), total)
 
     def finished(self, pieces: Iterable[Piece]) -> None:
-        """These pieces are there."""
+        """Count these pieces as finished."""
         for piece in pieces:
             self._trials[piece.setting] += len(piece.trials)
         if isinstance(self._progress, Watcher):
@@ -87,20 +87,20 @@ class Row(NamedTuple):
 
 
 class Tally:
-    """A `Progress` that hears of single settings; it says nothing by itself."""
+    """A `Watcher` that keeps count and estimates the time left; it prints nothing itself."""
 
     def __init__(self, plan: Plan, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is done."""
+        """Start with nothing done."""
         work = plan.work
         self.name, self.trials = plan.spec.name, work.trials
-        self.labels = [one.strip() for one in plan.labels]
+        self.labels = [label.strip() for label in plan.labels]
         self._costs = np.zeros(len(self.labels))
         for piece in work.pieces:
             self._costs[piece.setting] += work.seconds(piece)
         self._clock, self._began = clock, clock()
-        self._done, self._found = np.zeros(len(self.labels)), np.zeros(len(self.labels))
+        self._done, self._resumed = np.zeros(len(self.labels)), np.zeros(len(self.labels))
         self._rounds, self._total = 0, work.total
-        self._told = False  # of what was there already
+        self._has_started = False  # whether `settings` was called with what was there already
 
     def __call__(self, done: int, total: int) -> None:
         """Agent-rounds done so far, of so many."""
@@ -109,8 +109,8 @@ class Tally:
     def settings(self, done: Sequence[int]) -> None:
         """Trials of each setting that are finished; the first time, those that were there already."""
         self._done = np.array(done, float)
-        if not self._told:
-            self._told, self._found, self._began = True, self._done, self._clock()
+        if not self._has_started:
+            self._has_started, self._resumed, self._began = True, self._done, self._clock()
 
     @property
     def finished(self) -> int:
@@ -119,7 +119,7 @@ class Tally:
 
     @property
     def share(self) -> float:
-        """Of the agent-rounds, those that are done."""
+        """The share of agent-rounds that are done."""
         return self._rounds / self._total
 
     def left(self) -> float | None:
@@ -130,30 +130,34 @@ class Tally:
     def _ends(self) -> Array | None:
         """Seconds until each setting is finished, one after the other as they are played.
 
-        What is under way counts as far as it is, at what the rest costs on average.
+        Unfinished work counts by its share done, at the average cost of what remains.
         """
-        rest = np.cumsum(self._costs * (1 - self._done / self.trials))
+        remaining = np.cumsum(self._costs * (1 - self._done / self.trials))
         finished = self._done.sum() / (self.trials * len(self.labels)) * self._total
-        open_ = max(self._total - finished, 1)
-        under_way = rest[-1] * max(self._rounds - finished, 0) / open_
-        spent = self._costs @ (self._done - self._found) / self.trials + under_way
+        remaining_rounds = max(self._total - finished, 1)
+        under_way = remaining[-1] * max(self._rounds - finished, 0) / remaining_rounds
+        spent = self._costs @ (self._done - self._resumed) / self.trials + under_way
         if not spent > 0:
             return None
-        pace = (self._clock() - self._began) / spent
-        return np.maximum(rest - under_way, 0) * pace
+        seconds_per_cost = (self._clock() - self._began) / spent
+        return np.maximum(remaining - under_way, 0) * seconds_per_cost
 
     def rows(self, most: int) -> list[Row]:
         """Settings, at most so many: those that are under way, then those to come, then finished ones."""
-        ends, open_ = self._ends(), self._done < self.trials
-        order = [*np.flatnonzero(open_ & (self._done > 0)), *np.flatnonzero(open_ & (self._done == 0))]
-        order += [*np.flatnonzero(~open_)[::-1]]
+        ends, is_open = self._ends(), self._done < self.trials
+        order = [*np.flatnonzero(is_open & (self._done > 0)), *np.flatnonzero(is_open & (self._done == 0))]
+        order += [*np.flatnonzero(~is_open)[::-1]]
         return [
-            Row(self.labels[i], int(self._done[i]), None if ends is None else float(ends[i]) * bool(open_[i]))
+            Row(
+                self.labels[i],
+                int(self._done[i]),
+                None if ends is None else float(ends[i]) * bool(is_open[i]),
+            )
             for i in order[:most]
         ]
 
     def line(self) -> str:
-        """All of it in a line."""
+        """The progress of the whole plan in one line."""
         several = f", {self.finished} of {len(self.labels)} settings" if len(self.labels) > 1 else ""
         left = self.left()
         return f"{self.name}: {self.share:.0%} done{several}" + (f", {spell(left)} left" if left else "")
@@ -161,7 +165,7 @@ class Tally:
 
 @contextmanager
 def asked(progress: Progress | bool, plan: Plan) -> Iterator[Progress]:
-    """What is to be told of a plan while it is played: nothing, a function of one's own, or this display."""
+    """The `Progress` to use while a plan is played: none, the caller's function, or the display."""
     if progress is True:
         with watching(plan) as display:
             yield display
@@ -170,7 +174,7 @@ def asked(progress: Progress | bool, plan: Plan) -> Iterator[Progress]:
 
 
 def checked(progress: object) -> None:
-    """Refuse what can neither be told of progress nor ask for it."""
+    """Raise InputError unless `progress` is a bool or callable."""
     if not isinstance(progress, bool) and not callable(progress):
         allowed = "True, False, or a function of the work done and all there is"
         raise InputError("progress", shown(progress), allowed)
@@ -178,7 +182,7 @@ def checked(progress: object) -> None:
 
 @contextmanager
 def watching(plan: Plan) -> Iterator[Progress]:
-    """What is said of a plan while it is played."""
+    """Show the progress of a plan on stderr while it is played."""
     from rich.console import Console
     from rich.live import Live
 
@@ -213,7 +217,7 @@ def bar(name: str) -> Iterator[Progress]:
 
 
 class Lines:
-    """A tally that is written down now and then, so that a log shows life."""
+    """A tally that prints a line now and then, so that a log shows the run is alive."""
 
     def __init__(self, tally: Tally) -> None:
         """The first line comes after a while."""
@@ -232,7 +236,7 @@ class Lines:
 
 
 def board(tally: Tally, most: int) -> "Group":
-    """The settings of a sweep, those under way first, and all of it in a line below."""
+    """The settings of a sweep, those under way first, with the progress of the whole in a line below."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

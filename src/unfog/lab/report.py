@@ -80,7 +80,7 @@ class Curve(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Who stands in each row, and whom it is compared with, both by their keys in the summary."""
+    """The agent of each row and the one it is compared with, both by their keys in the summary."""
 
     names: list[str]
     against: list[str]
@@ -88,12 +88,12 @@ class Rows(NamedTuple):
 
     @property
     def compared(self) -> bool:
-        """Whether anybody is compared with another."""
+        """Whether any agent is compared with another."""
         return self.names != self.against
 
     @property
     def title(self) -> str:
-        """Of the column of differences."""
+        """The title of the column of differences."""
         title = f"minus {self.reference}"
         return title if self.reference and len(title) <= LONGEST else UNNAMED
 
@@ -111,18 +111,23 @@ def summary(data: "xr.Dataset", seconds: float | None = None) -> dict[str, Any]:
     return _summary(data, flat(data), seconds)
 
 
-def _summary(data: "xr.Dataset", found: Flat, seconds: float | None) -> dict[str, Any]:
+def _summary(data: "xr.Dataset", flat_run: Flat, seconds: float | None) -> dict[str, Any]:
     rows, pairs = dict[str, Any](), dict[str, Any]()
-    for place, names in enumerate(_keys(found)):
-        losses = {loss: values[place] for loss, values in found.losses.items()}
-        rows |= {name: _one({n: x[i] for n, x in losses.items()}, found) for i, name in enumerate(names)}
+    for setting, names in enumerate(_keys(flat_run)):
+        losses = {loss: values[setting] for loss, values in flat_run.losses.items()}
+        rows |= {
+            name: _summarise_agent({n: x[i] for n, x in losses.items()}, flat_run)
+            for i, name in enumerate(names)
+        }
         final = dict(zip(names, losses["regret"][:, :, -1], strict=True))
-        pairs |= {f"{a} - {b}": _gap(final[a] - final[b]) for a, b in itertools.combinations(names, 2)}
+        pairs |= {
+            f"{a} - {b}": _estimate_gap(final[a] - final[b]) for a, b in itertools.combinations(names, 2)
+        }
     return {
         "experiment": data.attrs["experiment"],
         **({"note": data.attrs["note"]} if "note" in data.attrs else {}),
-        "rounds": int(found.rounds[-1]),
-        "trials": found.trials,
+        "rounds": int(flat_run.rounds[-1]),
+        "trials": flat_run.trials,
         **search.facts(data.attrs),
         "seed": json.loads(data.attrs["spec"])["run"]["seed"],
         "seconds": None if seconds is None else round(seconds, 3),
@@ -131,35 +136,33 @@ def _summary(data: "xr.Dataset", found: Flat, seconds: float | None) -> dict[str
     }
 
 
-def _keys(found: Flat) -> list[list[str]]:
-    """What the agents are called, setting by setting."""
-    return [[name + label for name in found.agents] for label in found.labels]
+def _keys(flat_run: Flat) -> list[list[str]]:
+    """The keys of the agents in the summary, setting by setting."""
+    return [[name + label for name in flat_run.agents] for label in flat_run.labels]
 
 
-def _one(losses: dict[str, Array], found: Flat) -> dict[str, float | None]:
-    """An agent in a setting, its losses (trials, rounds); one that the setting lacks is not a number."""
+def _summarise_agent(losses: dict[str, Array], flat_run: Flat) -> dict[str, float | None]:
+    """The summary of an agent in a setting; its losses are (trials, rounds), NaN where there is none."""
     final = {name: x[:, -1] for name, x in losses.items() if not np.isnan(x[0, -1])}
     mean, se = estimate(final["regret"])
     parts = {name: estimate(final[name]).mean for name in PARTS if name in final}
-    measured = dict[str, float | None]()
+    yardsticks = dict[str, float | None]()
     for name in (name for name in MEASURED if name in final):
-        each = estimate(final[name])
-        measured |= {name: each.mean, f"{name}_se": _number(each.se)}
-    tails = {**spread.quantiles(final["regret"]), **_linear(losses["regret"], found.rounds)}
-    return {"regret": mean, "se": _number(se), **parts, **measured, **tails}
+        estimated = estimate(final[name])
+        yardsticks |= {name: estimated.mean, f"{name}_se": _number(estimated.se)}
+    tails = {**spread.quantiles(final["regret"]), **_linear_share(losses["regret"], flat_run.rounds)}
+    return {"regret": mean, "se": _number(se), **parts, **yardsticks, **tails}
 
 
-def _linear(regret: Array, rounds: Ints) -> dict[str, float | None]:
+def _linear_share(regret: Array, rounds: Ints) -> dict[str, float | None]:
     """The share of trials that grow linearly; null where a run is too short, or stores too few rounds."""
     ends = quarters(int(rounds[-1]))
     if ends is None or not np.isin(ends, rounds).all():
         return {"linear_share": None}
-    return {
-        "linear_share": spread.linear_share(*(regret[:, place] for place in np.searchsorted(rounds, ends)))
-    }
+    return {"linear_share": spread.linear_share(*(regret[:, i] for i in np.searchsorted(rounds, ends)))}
 
 
-def _gap(differences: Array) -> dict[str, float | None]:
+def _estimate_gap(differences: Array) -> dict[str, float | None]:
     mean, se = estimate(differences)
     return {"mean": mean, "se": _number(se)}
 
@@ -174,29 +177,29 @@ def curves(data: "xr.Dataset") -> list[Curve]:
     return drawn(flat(data))
 
 
-def drawn(found: Flat) -> list[Curve]:
+def drawn(flat_run: Flat) -> list[Curve]:
     """The curves of a run whose settings are on one axis already."""
-    width = student_reach(found.trials)
+    width = student_reach(flat_run.trials)
     lines = []
-    for place, names in enumerate(_keys(found)):
+    for setting, names in enumerate(_keys(flat_run)):
         for agent, name in enumerate(names):
-            rounds, mean, se = _curve(found, place, agent)
+            rounds, mean, se = _curve(flat_run, setting, agent)
             lines.append(Curve(name, rounds, mean, width * se))
     return lines
 
 
-def _curve(found: Flat, setting: int, agent: int) -> tuple[Ints, Array, Array]:
+def _curve(flat_run: Flat, setting: int, agent: int) -> tuple[Ints, Array, Array]:
     """Rounds, means and standard errors: stored as such where trials are many, else from the trials."""
-    if found.moments:
-        mean, se = (found.moments[f"regret_{kind}"][setting, agent] for kind in ("mean", "se"))
-        return found.curve, mean, se
-    values = found.losses["regret"][setting, agent]
-    se = standard_error(values) if found.trials > 1 else np.zeros(values.shape[1])
-    return found.rounds, values.mean(0), se
+    if flat_run.moments:
+        mean, se = (flat_run.moments[f"regret_{kind}"][setting, agent] for kind in ("mean", "se"))
+        return flat_run.curve, mean, se
+    values = flat_run.losses["regret"][setting, agent]
+    se = standard_error(values) if flat_run.trials > 1 else np.zeros(values.shape[1])
+    return flat_run.rounds, values.mean(0), se
 
 
 def student_reach(trials: int) -> float:
-    """How many standard errors make half a 95 % interval, by Student's t: trials may be few; of one, none."""
+    """Standard errors in half a 95 % interval, by Student's t since trials may be few; 0 for one trial."""
     return intervals.student_reach(trials - 1) if trials > 1 else 0.0
 
 
@@ -218,37 +221,39 @@ def table(
     naive  8.0 ± 2.6   +3.6 ± 3.3...
     mean ... ± 95 % half-width...
     """
-    found = flat(data)
-    return text(found, _summary(data, found, seconds), seconds=seconds, parts=parts, tails=tails)
+    flat_run = flat(data)
+    return text(flat_run, _summary(data, flat_run, seconds), seconds=seconds, parts=parts, tails=tails)
 
 
-def text(found: Flat, facts: dict[str, Any], *, seconds: float | None, parts: bool, tails: bool) -> str:
+def text(flat_run: Flat, facts: dict[str, Any], *, seconds: float | None, parts: bool, tails: bool) -> str:
     """The table of a run, from its summary."""
-    swept = bool(found.settings[0])
-    rows = _rows(found)
-    shown = [loss for loss in LOSSES if parts and loss in found.losses]
+    swept = bool(flat_run.settings[0])
+    rows = _rows(flat_run)
+    losses = [loss for loss in LOSSES if parts and loss in flat_run.losses]
     spreads = [*SPREAD] if tails else []
-    cells = _cells(facts, rows, shown, spreads, student_reach(found.trials))
+    cells = _cells(facts, rows, losses, spreads, student_reach(flat_run.trials))
     titles = ["regret", *([rows.title] if rows.compared else [])]
-    titles += [TITLES.get(name, name) for name in (*shown, *spreads)]
-    lines = sweep_lines(found, titles, cells) if swept else [columns("agent", found.agents, titles, cells)]
-    ratios = search.ratios(facts, student_reach(found.trials))
+    titles += [TITLES.get(name, name) for name in (*losses, *spreads)]
+    body = (
+        sweep_lines(flat_run, titles, cells) if swept else [columns("agent", flat_run.agents, titles, cells)]
+    )
+    ratios = search.ratios(facts, student_reach(flat_run.trials))
     reference = rows.reference if rows.compared and rows.title == UNNAMED else ""
-    below = notes_below(rows.compared, reference, shown if parts else None, tails)
-    return "\n".join([*_head(facts, seconds), *lines, *ratios, *below])
+    footnotes = notes_below(rows.compared, reference, losses if parts else None, tails)
+    return "\n".join([*_header_lines(facts, seconds), *body, *ratios, *footnotes])
 
 
-def _head(facts: dict[str, Any], seconds: float | None) -> list[str]:
+def _header_lines(facts: dict[str, Any], seconds: float | None) -> list[str]:
     """The lines above a table."""
-    took = "" if seconds is None else f", {seconds:.1f} s"
-    told = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{took}"
+    duration = "" if seconds is None else f", {seconds:.1f} s"
+    size = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{duration}"
     note = wrap(f"note: {facts['note']}", hyphens=True) if "note" in facts else []
-    return [*wrap(f"{facts['experiment']}: {told}", hyphens=True), *search.found(facts), *note]
+    return [*wrap(f"{facts['experiment']}: {size}", hyphens=True), *search.found(facts), *note]
 
 
-def _rows(found: Flat) -> Rows:
-    """The rows of all settings; one's reference is the usual one of its own setting, or the first."""
-    pairs = [(name, label) for label in found.labels for name in found.agents]
+def _rows(flat_run: Flat) -> Rows:
+    """The rows of all settings; each is compared with the oracle of its setting, or its first agent."""
+    pairs = [(name, label) for label in flat_run.labels for name in flat_run.agents]
     first = {label: name for name, label in reversed(pairs)}
     whom = {label: REFERENCE if (REFERENCE, label) in pairs else name for label, name in first.items()}
     shared = {*whom.values()}
@@ -257,53 +262,53 @@ def _rows(found: Flat) -> Rows:
 
 
 def _cells(
-    facts: dict[str, Any], rows: Rows, shown: Sequence[str], spreads: Sequence[str], width: float
+    facts: dict[str, Any], rows: Rows, losses: Sequence[str], spreads: Sequence[str], width: float
 ) -> list[list[str]]:
     """The numbers of each row."""
     cells = []
     for name, against in zip(rows.names, rows.against, strict=True):
         row = facts["agents"][name]
-        gap = [_paired(facts["pairs"], name, against, width)] if rows.compared else []
-        losses = [_pm(row.get(loss), row.get(f"{loss}_se"), width) for loss in shown]
-        tails = [_spread(row[x], SPREAD[x]) for x in spreads]
-        cells.append([_pm(row["regret"], row["se"], width), *gap, *losses, *tails])
+        gap = [_paired_cell(facts["pairs"], name, against, width)] if rows.compared else []
+        further = [_pm_cell(row.get(loss), row.get(f"{loss}_se"), width) for loss in losses]
+        tails = [_spread_cell(row[x], SPREAD[x]) for x in spreads]
+        cells.append([_pm_cell(row["regret"], row["se"], width), *gap, *further, *tails])
     return cells
 
 
-def _spread(value: float | None, digits: int) -> str:
+def _spread_cell(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:z.{digits}f}"
 
 
-def _paired(pairs: dict[str, Any], name: str, against: str, width: float) -> str:
+def _paired_cell(pairs: dict[str, Any], name: str, against: str, width: float) -> str:
     if name == against:
         return "-"
     flip = f"{name} - {against}" not in pairs
     pair = pairs[f"{against} - {name}" if flip else f"{name} - {against}"]
-    return _pm(-pair["mean"] if flip else pair["mean"], pair["se"], width, "+")
+    return _pm_cell(-pair["mean"] if flip else pair["mean"], pair["se"], width, "+")
 
 
-def _pm(mean: float | None, se: float | None, width: float, sign: str = "") -> str:
+def _pm_cell(mean: float | None, se: float | None, width: float, sign: str = "") -> str:
     if mean is None:
         return "-"
     half = "" if se is None else f" ± {width * se:.1f}"
     return f"{mean:{sign}z.1f}{half}"
 
 
-def sweep_lines(found: Flat, titles: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
+def sweep_lines(flat_run: Flat, titles: Sequence[str], cells: Sequence[Sequence[str]]) -> list[str]:
     """The table of a sweep, with a row of cells for each agent of each setting."""
-    settings, agents = [labels.values(one) for one in found.settings], found.agents
-    top = f"{counted(len(settings), 'setting')} x {counted(len(agents), 'agent')}"
-    shown: Sequence[Mapping[str, str]] = settings
-    listed = list[str]()
-    if len(_names(settings, agents)[0]) > WIDEST:
-        shown = [{"setting": str(number)} for number in range(1, len(settings) + 1)]
+    settings, agents = [labels.values(fields) for fields in flat_run.settings], flat_run.agents
+    size = f"{counted(len(settings), 'setting')} x {counted(len(agents), 'agent')}"
+    named: Sequence[Mapping[str, str]] = settings
+    key_lines = list[str]()
+    if len(_name_column(settings, agents)[0]) > WIDEST:
+        named = [{"setting": str(number)} for number in range(1, len(settings) + 1)]
         for number, setting in enumerate(settings, 1):
-            listed += wrap(f"setting {number}:{sweeps.label(setting)}", "  ", hyphens=True)
-    head, *names = _names(shown, agents)
-    return [f"{top} x {counted(found.trials, 'trial')}", *listed, columns(head, names, titles, cells)]
+            key_lines += wrap(f"setting {number}:{sweeps.label(setting)}", "  ", hyphens=True)
+    head, *names = _name_column(named, agents)
+    return [f"{size} x {counted(flat_run.trials, 'trial')}", *key_lines, columns(head, names, titles, cells)]
 
 
-def _names(settings: Sequence[Mapping[str, str]], agents: Sequence[str]) -> list[str]:
+def _name_column(settings: Sequence[Mapping[str, str]], agents: Sequence[str]) -> list[str]:
     """The columns left of the numbers, each line as one text; the first is their head."""
     rows, before = [[*settings[0], "agent"]], list[str]()
     for setting in settings:
@@ -318,14 +323,14 @@ def _names(settings: Sequence[Mapping[str, str]], agents: Sequence[str]) -> list
 def notes_below(compared: bool, reference: str, parts: Collection[str] | None, tails: bool) -> list[str]:
     """The lines below a table.
 
-    `reference` is a name that did not fit above its column, `parts` are the further losses that are shown, or
-    None where they were not asked for.
+    `reference` is a name that did not fit above its column, `parts` are the further losses in the table, or
+    None if they were not requested.
     """
     lines = [LEGEND if compared else REGRET]
     if reference:
         lines += wrap(f"reference: {reference}", "  ", hyphens=True)
     if parts is not None:
-        others = "; ".join(said for loss, said in OTHERS.items() if loss in parts)
+        others = "; ".join(note for loss, note in OTHERS.items() if loss in parts)
         split = PARTS_NOTE if SPLIT[0] in parts else NO_PARTS
-        lines += [line for said in (split, others) for line in wrap(said, hyphens=True)]
+        lines += [line for note in (split, others) for line in wrap(note, hyphens=True)]
     return lines + [SPREADS] * tails

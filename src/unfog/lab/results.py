@@ -36,36 +36,39 @@ class Flat(NamedTuple):
 
     @property
     def trials(self) -> int:
-        """Of every agent."""
+        """The number of trials of every agent."""
         return next(iter(self.losses.values())).shape[2]
 
 
 def dataset(curves: Curves, sweep: sweeps.Sweep) -> xr.Dataset:
     """The curves of all settings, none of them copied."""
     swept = sweeps.axes(sweep)
-    dims, along = (*swept.dims, "agent", "trial", "round"), (*swept.dims, "agent", "curve")
-    apart = {name: x.reshape(*swept.shape, *x.shape[1:]) for name, x in curves.values.items()}
+    dims, curve_dims = (*swept.dims, "agent", "trial", "round"), (*swept.dims, "agent", "curve")
+    by_setting = {name: x.reshape(*swept.shape, *x.shape[1:]) for name, x in curves.values.items()}
     trials = next(iter(curves.values.values())).shape[2]
     coords = {**swept.coords, "agent": curves.agents, "trial": range(trials), "round": curves.rounds}
-    data = xr.Dataset({name: (dims, values) for name, values in apart.items()}, coords)
-    for kind, found in (("mean", curves.mean), ("se", curves.se)):
+    data = xr.Dataset({name: (dims, values) for name, values in by_setting.items()}, coords)
+    for kind, moments in (("mean", curves.mean), ("se", curves.se)):
         data = data.assign(
-            {f"{name}_{kind}": (along, x.reshape(*swept.shape, *x.shape[1:])) for name, x in found.items()}
+            {
+                f"{name}_{kind}": (curve_dims, x.reshape(*swept.shape, *x.shape[1:]))
+                for name, x in moments.items()
+            }
         )
     return data.assign_coords(curve=curves.curve) if len(curves.curve) else data
 
 
 def opened(content: bytes) -> xr.Dataset:
-    """From the bytes of a file; text as text, which comes from there as objects."""
+    """Read a Dataset from the bytes of a file; text, which is stored as objects, becomes text again."""
     data = xr.load_dataset(io.BytesIO(content), engine="scipy")
     return data.assign_coords({n: x.astype(str) for n, x in data.coords.items() if x.dtype == object})
 
 
 def flat(data: xr.Dataset) -> Flat:
-    """All that tables and figures need."""
+    """The arrays that tables and figures need, with all settings on one axis."""
     dims = [dim for dim in data["regret"].dims if dim not in OWN]
-    losses = {str(n): _flat(x, dims, "trial", "round") for n, x in data.items() if "round" in x.dims}
-    moments = {str(n): _flat(x, dims, "curve") for n, x in data.items() if "curve" in x.dims}
+    losses = {str(n): _flatten(x, dims, "trial", "round") for n, x in data.items() if "round" in x.dims}
+    moments = {str(n): _flatten(x, dims, "curve") for n, x in data.items() if "curve" in x.dims}
     return Flat(
         _settings(data, dims),
         [str(name) for name in data["agent"].values],
@@ -76,24 +79,24 @@ def flat(data: xr.Dataset) -> Flat:
     )
 
 
-def _flat(values: xr.DataArray, dims: list[Hashable], *rest: str) -> Array:
-    found = values.transpose(*dims, "agent", *rest).values
-    return found.reshape(-1, *found.shape[len(dims) :])
+def _flatten(values: xr.DataArray, dims: list[Hashable], *rest: str) -> Array:
+    array = values.transpose(*dims, "agent", *rest).values
+    return array.reshape(-1, *array.shape[len(dims) :])
 
 
 def _settings(data: xr.Dataset, dims: list[Hashable]) -> list[dict[str, str]]:
     """The settings that are there, in their order, with values as the spec spells them."""
     spelled = sweeps.values(json.loads(data.attrs["spec"]).get("sweep", {}))
     if dims == [sweeps.SETTING]:
-        along = [name for name in spelled if name in data.coords]
-        each = {name: _words(data[name].values.tolist(), spelled[name]) for name in along}
-        return [{name: each[name][i] for name in along} for i in range(data.sizes[sweeps.SETTING])]
+        names = [name for name in spelled if name in data.coords]
+        texts = {name: _spell(data[name].values.tolist(), spelled[name]) for name in names}
+        return [{name: texts[name][i] for name in names} for i in range(data.sizes[sweeps.SETTING])]
     return sweeps.settings(
-        {str(dim): _words(data[dim].values.tolist(), spelled.get(str(dim), [])) for dim in dims}
+        {str(dim): _spell(data[dim].values.tolist(), spelled.get(str(dim), [])) for dim in dims}
     )
 
 
-def _words(found: list[Any], told: list[Any]) -> list[str]:
+def _spell(stored: list[Any], spelled: list[Any]) -> list[str]:
     """Numbers as the spec has them: 1, where a coordinate of several numbers says 1.0."""
-    as_told = {value: str(value) for value in told} if sweeps.numeric(told) else {}
-    return [as_told.get(value, str(value)) for value in found]
+    as_spelled = {value: str(value) for value in spelled} if sweeps.numeric(spelled) else {}
+    return [as_spelled.get(value, str(value)) for value in stored]

@@ -32,7 +32,7 @@ PYTHON = "python"  # the kind of a problem that no spec can describe
 
 
 def silent(line: str) -> None:
-    """Say nothing."""
+    """Ignore a message."""
 
 
 def run(
@@ -92,7 +92,7 @@ def run(
         "engine": engine,
         "precision": precision,
     }
-    spec, problem = _spec_of(experiment, changes)
+    spec, problem = _read_spec(experiment, changes)
     spec = with_until(spec, until=until, against=against, budget=budget, trials=trials)
     if out is not None and spec.problem.get("kind") == PYTHON:
         raise InputError("out", str(out), "nothing, for a problem that a TOML file cannot describe")
@@ -100,25 +100,25 @@ def run(
         allowed = f"nothing, for rows made in Python: put {own[0].name!r} in a module and name it module:name"
         raise InputError("out", str(out), allowed)
     target = None if out is None else run_folder(out)
-    played = executor(on, workers)
-    plan = prepare(spec, workers=here, executor=played, own=own, problem=problem)
-    with reporting.asked(progress, plan) as told:
+    runner = executor(on, workers)
+    plan = prepare(spec, workers=here, executor=runner, own=own, problem=problem)
+    with reporting.asked(progress, plan) as display:
         if target is None:
-            return play(plan, told, say=say)
-        return open_run(keep(plan, target, progress=told, say=say))
+            return play(plan, display, say=say)
+        return open_run(keep(plan, target, progress=display, say=say))
 
 
-def _spec_of(
+def _read_spec(
     experiment: str | Path | Spec | Problem, changes: Mapping[str, Any]
 ) -> tuple[Spec, Problem | None]:
-    """The spec of what is to be run, and its problem where that is there already."""
+    """The spec of an experiment, and its problem if the caller gave one."""
     if isinstance(experiment, str | Path):
         return load(experiment, changes), None
     if isinstance(experiment, Spec):
         return checked(with_run(experiment, changes)), None
     offering("experiment", experiment, Problem, "a name of the catalog, a .toml file, a spec or a problem")
-    told = Spec(problem=describe(experiment) or {"kind": PYTHON, "problem": repr(experiment)})
-    return check_run(with_run(told, changes)), experiment
+    described = Spec(problem=describe(experiment) or {"kind": PYTHON, "problem": repr(experiment)})
+    return check_run(with_run(described, changes)), experiment
 
 
 def keep(
@@ -134,52 +134,53 @@ def keep(
         started, resumed = time.perf_counter(), partial.begun
         with partial.refusable():
             data = play(plan, progress, partial, say)
-        found = {name: int(data.attrs[name]) for name in ("trials_found",) if name in data.attrs}
-        seconds = None if resumed else time.perf_counter() - started  # of the earlier part nobody knows
-        partial.finish(bytes(data.to_netcdf(engine="scipy")), seconds, found)
+        search_attrs = {name: int(data.attrs[name]) for name in ("trials_found",) if name in data.attrs}
+        # The time that an interrupted run took before is unknown.
+        seconds = None if resumed else time.perf_counter() - started
+        partial.finish(bytes(data.to_netcdf(engine="scipy")), seconds, search_attrs)
         return partial.target
 
 
 def play(
     plan: Plan, progress: Progress = quiet, partial: storage.Partial | None = None, say: Say = silent
 ) -> xr.Dataset:
-    """Run what is planned, but for what an interrupted run left."""
-    gathered, found = _gathered(plan, Count(plan, progress), partial, say)
-    data = dataset(gathered.together(None if found is None else found.trials), plan.spec.sweep)
+    """Run a plan, except for the pieces that an interrupted run left."""
+    gathered, stop = _gather(plan, Count(plan, progress), partial, say)
+    data = dataset(gathered.together(None if stop is None else stop.trials), plan.spec.sweep)
     data.attrs = {
         "experiment": plan.spec.name,
         "spec": plan.spec.model_dump_json(),
         "unfog": __version__,
         "engine": plan.engine,
-        **({} if found is None else search.attributes(found, plan.spec.run)),
+        **({} if stop is None else search.attributes(stop, plan.spec.run)),
     }
     return data.assign_attrs(note=plan.note) if plan.note else data
 
 
-def _gathered(
+def _gather(
     plan: Plan, count: Count, partial: storage.Partial | None, say: Say
 ) -> tuple[Gathering, Look | None]:
-    """All pieces, played now or found where an interrupted run left them; and where it ended, if it chose."""
+    """All pieces, played now or left by an interrupted run, and the look that ended a search, if one did."""
     work, gathered = plan.work, Gathering(plan.work)
-    there = _left(partial, work.jobs, gathered)
-    search = None if plan.spec.run.until is None else Search(plan, gathered, there, say)
+    finished = _restore_pieces(partial, work.jobs, gathered)
+    search = None if plan.spec.run.until is None else Search(plan, gathered, finished, say)
 
     def tick(rounds: int) -> None:
         count.tick(rounds, work.total if search is None else search.expects(rounds))
 
-    count.begins(sum(map(work.work_of, there)))
-    count.finished(there)
+    count.begins(sum(map(work.work_of, finished)))
+    count.finished(finished)
     tick(0)
     if search is not None and search.ended():
         return gathered, search.found
-    stages = [[p for p in work.pieces if p not in there]] if search is None else search.missing()
+    stages = [[p for p in work.pieces if p not in finished]] if search is None else search.missing()
     with closing(work.in_stages(stages, tick)) as results:
         for task, parts in results:
             if partial is not None:
                 partial.save(task, parts)
             for piece, part in zip(task, parts, strict=True):
                 gathered.add(piece, part)
-            there.update(task)
+            finished.update(task)
             count.finished(task)
             if search is not None and search.ended():
                 tick(0)
@@ -187,13 +188,13 @@ def _gathered(
     return gathered, None
 
 
-def _left(partial: storage.Partial | None, jobs: Sequence[Job], gathered: Gathering) -> set[Piece]:
-    """The pieces that an interrupted run left, put in their places."""
-    there = set[Piece]()
+def _restore_pieces(partial: storage.Partial | None, jobs: Sequence[Job], gathered: Gathering) -> set[Piece]:
+    """The pieces that an interrupted run left; each is added to `gathered`."""
+    finished = set[Piece]()
     for piece, part in () if partial is None else partial.blocks(jobs):
         gathered.add(piece, part)
-        there.add(piece)
-    return there
+        finished.add(piece)
+    return finished
 
 
 def open_run(folder: str | Path) -> xr.Dataset:

@@ -63,28 +63,28 @@ class Finished(NamedTuple):
 
 def run_folder(out: str | os.PathLike[str]) -> Path:
     """The folder of a run, whose name may not be that of an unfinished one."""
-    path = _path("out", out, "a folder that does not exist yet")
+    path = _check_path("out", out, "a folder that does not exist yet")
     if path.name.endswith(UNFINISHED):
         raise InputError("out", repr(str(path)), OURS)
     return path
 
 
 def made_folder(field: str, out: str | os.PathLike[str]) -> Path:
-    """A folder that is there or can be made, and written to: asked before anything long is begun."""
+    """Check that a folder exists or can be created and is writable, before anything long is begun."""
     allowed = "a folder that can be made and written to"
-    path = _path(field, out, allowed)
+    path = _check_path(field, out, allowed)
     try:
-        there = next(one for one in (path, *path.absolute().parents) if one.exists())
-        if not there.is_dir():
+        existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not existing.is_dir():
             raise InputError(field, str(path), allowed)
-        with tempfile.TemporaryFile(dir=there):  # to root all seems to be permitted: only who tries knows
+        with tempfile.TemporaryFile(dir=existing):  # permissions tell nothing for root: only trying does
             return path
     except OSError as error:
         problem = f"{str(path)!r} cannot be made or written to ({reason(error)})"
         raise InputError(field, problem, allowed) from None
 
 
-def _path(field: str, out: str | os.PathLike[str], allowed: str) -> Path:
+def _check_path(field: str, out: str | os.PathLike[str], allowed: str) -> Path:
     if not isinstance(out, str | os.PathLike) or not os.fspath(out) or "\0" in str(out):
         raise InputError(field, shown(out), allowed)
     return Path(out)
@@ -95,7 +95,7 @@ def manifest(plan: Plan) -> dict[str, Any]:
     spec = plan.spec
     packages = ["numpy", "scipy", "xarray", *plan.work.engine.packages, *KINDS[spec.problem["kind"]].packages]
     versions = {name: metadata.version(name) for name in packages}
-    data = [one.digest for one in plan.problems if isinstance(one, Composed) and one.digest]
+    data = [problem.digest for problem in plan.problems if isinstance(problem, Composed) and problem.digest]
     return {
         "layout": LAYOUT,
         **({"data": data} if data else {}),
@@ -110,9 +110,11 @@ def manifest(plan: Plan) -> dict[str, Any]:
 def own_modules(plan: Plan) -> set[str]:
     """The modules named module:name, and those that the classes of the agents' parts live in."""
     named = [*plan.spec.run.agents, *(fields.get("features") for _, fields in plan.spec.settings())]
-    found = {name.partition(":")[0] for name in named if isinstance(name, str) and REFERENCE.fullmatch(name)}
-    parts = [vars(agent)[place] for agent in plan.work.jobs[0].agents for place in PLACES]
-    return found | {kind.__module__ for part in parts for kind in type(part).__mro__}
+    modules = {
+        name.partition(":")[0] for name in named if isinstance(name, str) and REFERENCE.fullmatch(name)
+    }
+    parts = [vars(agent)[field] for agent in plan.work.jobs[0].agents for field in PLACES]
+    return modules | {kind.__module__ for part in parts for kind in type(part).__mro__}
 
 
 def fingerprint(own: Iterable[str] = ()) -> str:
@@ -126,27 +128,27 @@ def fingerprint(own: Iterable[str] = ()) -> str:
 def files(own: Iterable[str] = ()) -> list[Path]:
     """The files of the code that decides results: sources of Python and CUDA, room by room.
 
-    Modules of one's own bring their file or, where they are in a package, all files of the outermost one.
+    A user's own module adds its file or, if it is in a package, all files of the outermost package.
     """
     paths = [Path(str(resources.files("unfog") / name)) for name in NUMERIC]
     for name in sorted({name.partition(".")[0] for name in own} - {"unfog", *sys.stdlib_module_names}):
         module = vars(import_module(name))
         paths += map(Path, module.get("__path__") or filter(None, [module.get("__file__")]))
-    found = list[Path]()
+    sources = list[Path]()
     for path in paths:
-        found += sorted([*path.rglob("*.py"), *path.rglob("*.cu")]) if path.is_dir() else [path]
-    return found
+        sources += sorted([*path.rglob("*.py"), *path.rglob("*.cu")]) if path.is_dir() else [path]
+    return sources
 
 
 def read(folder: Path) -> Finished:
-    """A finished run, whole; anything else is refused."""
+    """Read a finished run; anything incomplete or damaged is refused."""
     identity = identity_of(folder)
     curves, spec = (content("run", folder / name, MADE) for name in (CURVES, SPEC))
-    for name, found, expected in ((CURVES, curves, identity["curves"]), (SPEC, spec, identity["spec"])):
-        if hashlib.sha256(found).hexdigest() != expected:
+    for name, stored, expected in ((CURVES, curves, identity["curves"]), (SPEC, spec, identity["spec"])):
+        if hashlib.sha256(stored).hexdigest() != expected:
             raise InputError("run", f"{str(folder / name)!r} is damaged: its hash differs", MADE)
     begun = {name: value for name, value in identity.items() if name not in ENDS}
-    return Finished(begun, curves, _seconds(folder, digest(identity)))
+    return Finished(begun, curves, _read_seconds(folder, digest(identity)))
 
 
 def identity_of(folder: Path) -> dict[str, Any]:
@@ -156,51 +158,51 @@ def identity_of(folder: Path) -> dict[str, Any]:
     if folder.name.endswith(UNFINISHED):
         problem = f"{str(folder)!r} is unfinished"
         raise InputError("run", problem, MADE + "; the same command goes on with it")
-    said = content("run", folder / RUN, MADE)
+    raw = content("run", folder / RUN, MADE)
     try:
-        return identity_in(folder, said, finished=True)
+        return identity_in(folder, raw, finished=True)
     except DamagedError as error:
         raise InputError("run", f"{str(folder / RUN)!r} is damaged: {error}", MADE) from None
 
 
-def identity_in(folder: Path, said: bytes, *, finished: bool) -> dict[str, Any]:
-    """What these bytes, the run.json of this folder, say; DamagedError where they are another file's."""
-    found = in_this_layout(folder, said)
-    if not found.keys() >= ENTRIES or ("curves" in found) != finished or _version(found) is None:
+def identity_in(folder: Path, raw: bytes, *, finished: bool) -> dict[str, Any]:
+    """Parse the bytes of a folder's run.json; raise DamagedError if they belong to another kind of file."""
+    identity = in_this_layout(folder, raw)
+    if not identity.keys() >= ENTRIES or ("curves" in identity) != finished or _version(identity) is None:
         raise DamagedError("it is another file")
-    return found
+    return identity
 
 
-def in_this_layout(folder: Path, said: bytes) -> dict[str, Any]:
-    """What a sealed file says that has a layout; LayoutError where another version of unfog made the folder.
+def in_this_layout(folder: Path, raw: bytes) -> dict[str, Any]:
+    """Parse a sealed file that has a layout; raise LayoutError if another layout was used for the folder.
 
     The first layout had neither seals nor a number.
     """
     try:
-        found = unsealed(said)
-        layout = found.get("layout")
+        contents = unsealed(raw)
+        layout = contents.get("layout")
     except DamagedError:
-        found, layout = parsed(said), 1
-        if {SEAL, "layout"} & found.keys() or _version(found) is None:
+        contents, layout = parsed(raw), 1
+        if {SEAL, "layout"} & contents.keys() or _version(contents) is None:
             raise
     if type(layout) is not int or layout < 1:
         raise DamagedError("its layout is no whole number, at least 1")
     if layout != LAYOUT:
-        version, newer = _version(found) or "of another version", ", or a newer unfog" * (layout > LAYOUT)
+        version, newer = _version(contents) or "of another version", ", or a newer unfog" * (layout > LAYOUT)
         problem = f"{str(folder)!r} was made by unfog {version}, in layout {layout}"
         raise LayoutError("run", problem, f"layout {LAYOUT}{newer}")
-    return found
+    return contents
 
 
-def _version(found: dict[str, Any]) -> Any:
-    """The version of unfog that a run.json or a suite.json names, where it does."""
-    versions = found.get("versions", found)
+def _version(contents: dict[str, Any]) -> Any:
+    """The version of unfog that a run.json or a suite.json names, or None."""
+    versions = contents.get("versions", contents)
     return versions.get("unfog") if isinstance(versions, dict) else None
 
 
 def seconds(folder: Path) -> float | None:
     """How long a finished run took, where that is known."""
-    return _seconds(folder, digest(identity_of(folder)))
+    return _read_seconds(folder, digest(identity_of(folder)))
 
 
 def timing(owner: str, seconds: float) -> dict[str, Any]:
@@ -208,14 +210,14 @@ def timing(owner: str, seconds: float) -> dict[str, Any]:
     return {"run": owner, "seconds": seconds}
 
 
-def _seconds(folder: Path, owner: str) -> float | None:
-    """How long a run took; it may be unknown, but not wrong."""
+def _read_seconds(folder: Path, owner: str) -> float | None:
+    """How long a run took, or None if that is not stored; a damaged file is refused."""
     if not (folder / TIMING).exists():
         return None
-    said = content("run", folder / TIMING, MADE)
+    raw = content("run", folder / TIMING, MADE)
     try:
-        found = unsealed(said)
-        if found == timing(owner, seconds := float(found["seconds"])) and 0 <= seconds < math.inf:
+        contents = unsealed(raw)
+        if contents == timing(owner, seconds := float(contents["seconds"])) and 0 <= seconds < math.inf:
             return seconds
     except (DamagedError, LookupError, TypeError, ValueError):
         pass

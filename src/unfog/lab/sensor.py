@@ -60,7 +60,7 @@ RUNGS = {
     "denoised, known": "denoised, where the truth is known",
     "true": "true contexts, where known",
 }
-SHOWN = ("value", "worth")  # each with its own number of digits
+PRINTED = ("value", "worth")  # each with its own number of digits
 LESS = {-0.5: "half the variance", -1.0: "no noise"}
 
 Part = tuple[list[str], Array]
@@ -74,11 +74,11 @@ class _Numbers(NamedTuple):
     errors: Array
 
     def variables(self, name: str, reach: float) -> dict[str, Part]:
-        """Four of them."""
+        """The mean, standard error and interval ends as variables of a dataset."""
         ends = {"low": self.means - reach * self.errors, "high": self.means + reach * self.errors}
-        found = {name: self.means, f"{name}_se": self.errors}
-        found |= {f"{name}_{end}": value for end, value in ends.items()}
-        return {one: (self.dims, value) for one, value in found.items()}
+        values = {name: self.means, f"{name}_se": self.errors}
+        values |= {f"{name}_{end}": array for end, array in ends.items()}
+        return {key: (self.dims, array) for key, array in values.items()}
 
 
 def sensor_worth(
@@ -121,26 +121,32 @@ def sensor_worth(
     0.05
     """
     validation.share("level", level)
-    whole = read_log(
+    decisions = read_log(
         log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability
     )
-    scene = set_scene(whole, channel, features, actions, seed)
-    names = named(alone, whole.coordinates)
-    if scene.channel is None:
-        raise InputError("channel", f"none, and {int(whole.known().sum())} true contexts", _needed(whole))
-    return _dataset(scene, [sensor(scene, which, tick) for which in ("", *names)], ladder(scene), level)
+    context = set_scene(decisions, channel, features, actions, seed)
+    names = named(alone, decisions.coordinates)
+    if context.channel is None:
+        raise InputError(
+            "channel", f"none, and {int(decisions.known().sum())} true contexts", _describe_needed(decisions)
+        )
+    return _build_dataset(
+        context, [sensor(context, name, tick) for name in ("", *names)], ladder(context), level
+    )
 
 
 def named(alone: str | Sequence[str], coordinates: Sequence[str]) -> list[str]:
-    """The sensors that are looked at alone, each once; refused where there is none of that name."""
-    given = [one.strip() for one in alone.split(",") if one.strip()] if isinstance(alone, str) else [*alone]
-    for name in given:
+    """The sensors to evaluate alone, without repeats; an unknown name is refused."""
+    requested = (
+        [part.strip() for part in alone.split(",") if part.strip()] if isinstance(alone, str) else [*alone]
+    )
+    for name in requested:
         if name != EACH:
             validation.one_of("alone", name, [EACH, *coordinates])
-    return list(coordinates) if EACH in given else list(dict.fromkeys(given))
+    return list(coordinates) if EACH in requested else list(dict.fromkeys(requested))
 
 
-def _needed(log: Log) -> str:
+def _describe_needed(log: Log) -> str:
     d = len(log.coordinates)
     return (
         "what is known of the noise, as found.channel of unfog.calibrate has it (--channel FILE.json); or"
@@ -148,83 +154,84 @@ def _needed(log: Log) -> str:
     )
 
 
-def _dataset(scene: Scene, found: list[Sensor], rungs: list[Rung], level: float) -> "xr.Dataset":
+def _build_dataset(context: Scene, sensors: list[Sensor], rungs: list[Rung], level: float) -> "xr.Dataset":
     import xarray as xr
 
-    reach = student_reach(min(STRETCHES, scene.log.rounds) - 1, level)
-    rungs = _with_perfect(rungs, found[0], scene.log.rounds)
+    reach = student_reach(min(STRETCHES, context.log.rounds) - 1, level)
+    rungs = _add_perfect(rungs, sensors[0], context.log.rounds)
     by_curve = ["sensor", "curve", "less"]
-    used = [curve_of(one) for one in found]
-    slopes = _numbers(["sensor"], [found], lambda all_: [one.slope for one in all_])
+    curves_used = [curve_of(x) for x in sensors]
+    slopes = _numbers(["sensor"], [sensors], lambda all_x: [x.slope for x in all_x])
     variables: dict[str, Any] = {
-        "used": (["sensor"], used),
-        **_numbers(["sensor", "level"], found, lambda one: one.values).variables("value", reach),
-        **_numbers(by_curve, found, lambda one: list(one.read.values())).variables("expected", reach),
-        **_numbers(by_curve, found, lambda one: list(one.worth.values())).variables("worth", reach),
-        **_numbers(["rung"], [rungs], lambda all_: [one.found for one in all_]).variables("ladder", reach),
+        "used": (["sensor"], curves_used),
+        **_numbers(["sensor", "level"], sensors, lambda x: x.values).variables("value", reach),
+        **_numbers(by_curve, sensors, lambda x: list(x.read.values())).variables("expected", reach),
+        **_numbers(by_curve, sensors, lambda x: list(x.worth.values())).variables("worth", reach),
+        **_numbers(["rung"], [rungs], lambda all_x: [x.found for x in all_x]).variables("ladder", reach),
         **slopes.variables("slope", reach),
-        "ladder_rounds": (["rung"], np.array([one.rounds for one in rungs])),
-        "own_share": (["sensor"], np.array([_own_share(scene, one.which) for one in found])),
+        "ladder_rounds": (["rung"], np.array([x.rounds for x in rungs])),
+        "own_share": (["sensor"], np.array([_own_share(context, x.which) for x in sensors])),
     }
     coordinates = {
-        "sensor": [one.which or ALL for one in found],
+        "sensor": [x.which or ALL for x in sensors],
         "level": LEVELS,
         "curve": list(CURVES),
         "less": READ,
-        "rung": [one.name for one in rungs],
+        "rung": [x.name for x in rungs],
     }
-    return xr.Dataset(variables, coordinates, _attributes(scene, level, found))
+    return xr.Dataset(variables, coordinates, _attributes(context, level, sensors))
 
 
-def _numbers(dims: list[str], found: Sequence[Any], of: Callable[[Any], Any]) -> _Numbers:
-    """Estimates of all that was found, as arrays."""
-    both = np.array([of(one) for one in found])  # (..., 2): mean and error
+def _numbers(dims: list[str], items: Sequence[Any], read: Callable[[Any], Any]) -> _Numbers:
+    """The estimates that `read` takes from each item, as arrays."""
+    both = np.array([read(item) for item in items])  # (..., 2): mean and error
     both = both[0] if len(dims) == both.ndim - 2 else both
     return _Numbers(dims, both[..., 0], both[..., 1])
 
 
-def _with_perfect(rungs: list[Rung], together: Sensor, rounds: int) -> list[Rung]:
-    """The ladder with what the curve says of a perfect sensor, before the truth if that is known."""
-    perfect = together.read[curve_of(together)][list(READ).index(-1.0)]
+def _add_perfect(rungs: list[Rung], joint: Sensor, rounds: int) -> list[Rung]:
+    """The ladder with the value of a perfect sensor by its curve, before the true contexts if known."""
+    perfect = joint.read[curve_of(joint)][list(READ).index(-1.0)]
     return [*rungs[:2], Rung("perfect", perfect, rounds), *rungs[2:]]
 
 
-def curve_of(one: Sensor) -> str:
-    """Which curve is believed: the model's, unless values fall with noise at another pace than it says."""
-    return CURVE if abs(one.slope.mean - 1) <= FAR * one.slope.se else CAREFUL
+def curve_of(result: Sensor) -> str:
+    """The curve to use: the model's, unless values fall with noise at a different rate than it predicts."""
+    return CURVE if abs(result.slope.mean - 1) <= FAR * result.slope.se else CAREFUL
 
 
-def _said(one: Sensor) -> list[str]:
-    """Why the curve of the model is not believed, or cannot be judged."""
-    if curve_of(one) == CURVE:
+def _caution_lines(result: Sensor) -> list[str]:
+    """A caution if the model's curve is not used, or cannot be judged."""
+    slope = result.slope
+    if curve_of(result) == CURVE:
         vague = (
-            f"Careful, {one.which or ALL}: this log does not say whether values change with noise as the"
-            f" channel and the model of rewards say (factor {one.slope.mean:.2f} ± {one.slope.se:.2f}). The"
+            f"Careful, {result.which or ALL}: this log does not say whether values change with noise as the"
+            f" channel and the model of rewards say (factor {slope.mean:.2f} ± {slope.se:.2f}). The"
             " answer rests on them."
         )
-        return [vague] if one.slope.se > VAGUE else []
+        return [vague] if slope.se > VAGUE else []
     wrong = (
-        f"Careful, {one.which or ALL}: with more noise, values change {one.slope.mean:.2f} ±"
-        f" {one.slope.se:.2f} times as fast as the channel and the model of rewards say. One of these is"
+        f"Careful, {result.which or ALL}: with more noise, values change {slope.mean:.2f} ±"
+        f" {slope.se:.2f} times as fast as the channel and the model of rewards say. One of these is"
         f" wrong, so the answer is that of the {CAREFUL} curve. With a right channel that one says too"
         " little."
     )
     return [wrong]
 
 
-def _own_share(scene: Scene, which: str) -> float:
-    """Which share of a sensor's variance of noise is its own; of all together 1."""
-    assert scene.channel is not None  # else nothing was found
-    names, cov = scene.log.coordinates, scene.channel.noise_cov
-    place = names.index(which) if which else 0
-    return float(own_noise(scene.channel, which, names)[place, place] / cov[place, place])
+def _own_share(context: Scene, name: str) -> float:
+    """The share of a sensor's noise variance that is its own; 1 for all sensors together."""
+    assert context.channel is not None  # `sensor_worth` refuses a log without a channel
+    names, cov = context.log.coordinates, context.channel.noise_cov
+    index = names.index(name) if name else 0
+    return float(own_noise(context.channel, name, names)[index, index] / cov[index, index])
 
 
-def _attributes(scene: Scene, level: float, found: list[Sensor]) -> dict[str, Any]:
-    log = scene.log
-    assert scene.channel is not None  # else nothing was found
-    careful = [said for one in found for said in _said(one)] + misfits(scene.channel, log)
-    alone = [ALONE] if len(found) > 1 else []
+def _attributes(context: Scene, level: float, sensors: list[Sensor]) -> dict[str, Any]:
+    log = context.log
+    assert context.channel is not None  # `sensor_worth` refuses a log without a channel
+    careful = [line for result in sensors for line in _caution_lines(result)] + misfits(context.channel, log)
+    alone = [ALONE] if len(sensors) > 1 else []
     known = [KNOWN] if int(log.known().sum()) >= LEAST else []
     return {
         "source": log.source,
@@ -232,9 +239,9 @@ def _attributes(scene: Scene, level: float, found: list[Sensor]) -> dict[str, An
         "coordinates": list(log.coordinates),
         "earned": float(log.reward.mean()),
         "interval": level,
-        "seed": scene.seed,
-        "channel": scene.about_channel,
-        "notes": [*careful, *log.notes, EXTRAPOLATED, *alone, scene.about_channel, *known],
+        "seed": context.seed,
+        "channel": context.about_channel,
+        "notes": [*careful, *log.notes, EXTRAPOLATED, *alone, context.about_channel, *known],
     }
 
 
@@ -264,53 +271,53 @@ def _fields(name: str) -> tuple[str, ...]:
     return name, f"{name}_se", f"{name}_low", f"{name}_high"
 
 
-def _plain_numbers(one: "xr.Dataset", *names: str) -> dict[str, Any]:
-    return {name: plain(one[name].values.tolist()) for name in names}
+def _plain_numbers(row: "xr.Dataset", *names: str) -> dict[str, Any]:
+    return {name: plain(row[name].values.tolist()) for name in names}
 
 
 def table(worth: "xr.Dataset") -> str:
     """The ladder, what less noise is worth, what other curves say, and the levels that were measured."""
-    about, used = worth.attrs, worth["used"].values.tolist()
-    places, finer = (digits((worth[f"{one}_high"] - worth[f"{one}_low"]).values / 2) for one in SHOWN)
+    attrs, used = worth.attrs, worth["used"].values.tolist()
+    places, finer = (digits((worth[f"{one}_high"] - worth[f"{one}_low"]).values / 2) for one in PRINTED)
     names = [str(name) for name in worth["sensor"].values]
     curves = [str(one) for one in worth["curve"].values]
     levels, less = worth["level"].values.tolist(), list(LESS)
     with_noise = [f"x {1 + level:g}" for level in levels]
     answer = _cells(worth.sel(curve=worth["used"]), "worth", "less", less, finer)
     answer = [[*row, curve] for row, curve in zip(answer, used, strict=True)]
-    beside = _cells(worth.sel(less=-1.0), "worth", "curve", curves, finer)
+    by_curve = _cells(worth.sel(less=-1.0), "worth", "curve", curves, finer)
     measured = list(zip(*_cells(worth, "value", "level", levels, places), strict=True))
-    head = f"What would a better sensor have earned? ± is the {100 * about['interval']:.4g} % interval"
+    head = f"What would a better sensor have earned? ± is the {100 * attrs['interval']:.4g} % interval"
     parts = [
         head,
         _ladder(worth, places),
         columns("worth of", names, [*LESS.values(), "by curve"], answer),
-        columns("no noise by", names, curves, beside),
+        columns("no noise by", names, curves, by_curve),
         columns("value at variance", with_noise, names, measured),
     ]
-    return "\n\n".join([*parts, notes(about["notes"])])
+    return "\n\n".join([*parts, notes(attrs["notes"])])
 
 
 def _ladder(worth: "xr.Dataset", places: int) -> str:
     rows = [worth.sel(rung=rung) for rung in worth["rung"].values]
     cells = [
         [
-            plus_minus(float(one["ladder"]), float(one["ladder_high"] - one["ladder_low"]) / 2, places),
-            f"{int(one['ladder_rounds']):,}",
+            plus_minus(float(row["ladder"]), float(row["ladder_high"] - row["ladder_low"]) / 2, places),
+            f"{int(row['ladder_rounds']):,}",
         ]
-        for one in rows
+        for row in rows
     ]
-    return columns("ladder", [RUNGS[str(one["rung"].values)] for one in rows], ["value", "rounds"], cells)
+    return columns("ladder", [RUNGS[str(row["rung"].values)] for row in rows], ["value", "rounds"], cells)
 
 
-def _cells(worth: "xr.Dataset", name: str, along: str, at: list[Any], places: int) -> list[list[str]]:
-    """A row for each sensor, a cell for each place along an axis."""
+def _cells(worth: "xr.Dataset", name: str, along: str, positions: list[Any], places: int) -> list[list[str]]:
+    """A row for each sensor, a cell for each position along an axis."""
     sign = "+" if name == "worth" else ""
     half = (worth[f"{name}_high"] - worth[f"{name}_low"]) / 2
     return [
         [
             plus_minus(float(worth[name].sel(point)), float(half.sel(point)), places, sign)
-            for point in ({"sensor": sensor, along: place} for place in at)
+            for point in ({"sensor": sensor, along: position} for position in positions)
         ]
         for sensor in worth["sensor"].values
     ]

@@ -12,8 +12,8 @@
     [sweep]                          # optional: the same run for several settings (lab/sweep.py)
     actions = [10, 20, 40, 80]
 
-`load` takes such a file or a name of the catalog, `parse` plain data. Pydantic checks the shape; what it
-finds wrong is raised as an InputError that names field, value and what is allowed.
+`load` takes such a file or a name of the catalog, `parse` plain data. Pydantic checks the shape; its errors
+are raised as an InputError that names field, value and what is allowed.
 """
 
 import dataclasses
@@ -73,13 +73,17 @@ WANTED = {  # by the type of pydantic's complaint
 TABLES = ("dict_type", "model_type")
 
 
-def _place(field: "dataclasses.Field[Any]") -> int:
-    """A world's own fields come first, then those of units, then those of every world."""
+def _field_rank(field: "dataclasses.Field[Any]") -> int:
+    """The sort key of a field: a world's own fields first, then those of units, then those of every world."""
     return 2 * (field.name in SHARED) + (field.name in UNITS)
 
 
 DEFAULTS = {
-    kind: {field.name: field.default for field in sorted(dataclasses.fields(world), key=_place) if field.init}
+    kind: {
+        field.name: field.default
+        for field in sorted(dataclasses.fields(world), key=_field_rank)
+        if field.init
+    }
     for kind, world in KINDS.items()
 }
 
@@ -122,7 +126,7 @@ def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec
     """The spec of a catalog name or a TOML file, with fields of [run] overridden."""
     if not isinstance(source, str | Path):
         raise InputError("experiment", shown(source), "a name of the catalog, or a .toml file")
-    data, name = _found(source)
+    data, name = _find_tables(source)
     if "sweep" in data:
         sweeps.refuse_empty(data["sweep"])
     changes = {field: value for field, value in (overrides or {}).items() if value is not None}
@@ -134,7 +138,7 @@ def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec
     return parse(data, name)
 
 
-def _found(source: str | Path) -> tuple[dict[str, Any], str]:
+def _find_tables(source: str | Path) -> tuple[dict[str, Any], str]:
     """The tables of an experiment and its name."""
     text, known = str(source), catalog()
     if text in known:
@@ -145,13 +149,13 @@ def _found(source: str | Path) -> tuple[dict[str, Any], str]:
         raise InputError("experiment", f"{text!r} is a suite of experiments", allowed)
     path = Path(source)
     if _io.is_file(path) or (path.suffix == ".toml" and not _io.is_missing(path)):
-        return _from_file(path)
+        return _read_tables(path)
     near = nearest(text, [*known, *SUITES]) or _io.near(path) or nearest(path.stem, known)
     raise InputError("experiment", f"{text!r} is neither known nor a file", allowed, near)
 
 
-def _from_file(path: Path) -> tuple[dict[str, Any], str]:
-    """The tables of a file, with the whole path of data that lie beside it, and a name made of its own."""
+def _read_tables(path: Path) -> tuple[dict[str, Any], str]:
+    """The tables of a file, paths to data made relative to its folder, and a name made from the file's."""
     data = _io.toml("experiment", path)
     if isinstance(data.get("problem"), dict):
         data["problem"] = beside(data["problem"], path.parent)
@@ -161,8 +165,8 @@ def _from_file(path: Path) -> tuple[dict[str, Any], str]:
 def catalog() -> dict[str, Spec]:
     """The experiments that come with the package, by name. Their worlds are not built: that may take long."""
     files = resources.files("unfog.lab") / "catalog"
-    found = [file for file in files.iterdir() if file.name.endswith(".toml")]
-    names = sorted((file.name.removesuffix(".toml"), file) for file in found)
+    entries = [file for file in files.iterdir() if file.name.endswith(".toml")]
+    names = sorted((file.name.removesuffix(".toml"), file) for file in entries)
     return {
         name: Spec.model_validate({"name": name, **tomllib.loads(file.read_text("utf-8"))})
         for name, file in names
@@ -187,8 +191,8 @@ def explained(error: ValidationError, tables: Mapping[str, type[BaseModel]]) -> 
 
     An unknown field comes before a missing one: it may be that one, mistyped.
     """
-    found = error.errors()
-    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
+    errors = error.errors()
+    first = next((detail for detail in errors if detail["type"] == "extra_forbidden"), errors[0])
     where, kind = ".".join(map(str, first["loc"])), first["type"]
     if kind == "extra_forbidden":
         fields = tables.get(str(first["loc"][0]), tables[""]).model_fields
@@ -254,9 +258,9 @@ def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:
 def with_until(
     spec: Spec, *, until: float | None, against: str | None, budget: int | None, trials: int | None
 ) -> Spec:
-    """The spec with its trials to be found, where that is asked for; `trials` is what else was told of them.
+    """The spec with a search for its number of trials, if one is requested; `trials` may not be given then.
 
-    The budget is that of a spec which has one, unless told.
+    The budget is that of the spec if it has one, unless another is given.
     """
     searches = spec.run.until is not None
     if until is None and not searches:
@@ -298,9 +302,9 @@ def to_toml(spec: Spec) -> str:
     """The spec as a file that `unfog run` takes. JSON's numbers, strings and lists are TOML's too."""
     data = spec.model_dump(exclude_none=True)
     lines = [f"{field} = {_quoted(data.pop(field))}" for field in ("name", "title")]
-    for table, found in data.items():
-        head, each = (f"[[{table}]]", found) if isinstance(found, list) else (f"[{table}]", [found])
-        for fields in filter(None, each):
+    for table, content in data.items():
+        head, tables = (f"[[{table}]]", content) if isinstance(content, list) else (f"[{table}]", [content])
+        for fields in filter(None, tables):
             lines += ["", head, *(f"{field} = {json.dumps(value)}" for field, value in fields.items())]
     return "\n".join(lines) + "\n"
 

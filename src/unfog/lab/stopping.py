@@ -46,7 +46,7 @@ class Look(NamedTuple):
 
 
 def check(until: float | None, against: str | None, budget: int) -> None:
-    """Complain of what no run can be asked for; that the reference plays is seen by `reference`."""
+    """Raise InputError if the search's arguments are invalid; `reference` checks that the reference plays."""
     if until is None:
         if against is not None:
             raise InputError("run.against", repr(against), "together with run.until alone")
@@ -57,7 +57,7 @@ def check(until: float | None, against: str | None, budget: int) -> None:
 
 
 def reference(agents: Sequence[str], against: str | None) -> str:
-    """Whom ratios are to: the agent named, or the usual one, or the first."""
+    """The agent that others are divided by: the one named, or the usual one, or the first."""
     if len(agents) < 2:
         raise InputError("run.agents", ", ".join(agents), "two or more where run.until asks for ratios")
     if against is None:
@@ -70,25 +70,25 @@ def reference(agents: Sequence[str], against: str | None) -> str:
 
 def checkpoints(budget: int, piece: int) -> list[int]:
     """The numbers of trials after which to look: whole pieces, the last one the budget."""
-    found, wanted = list[int](), FEWEST
-    while not found or found[-1] < budget:
-        whole = min(-(-wanted // piece) * piece, budget)
-        found += [whole] if whole not in found[-1:] else []
+    numbers, wanted = list[int](), FEWEST
+    while not numbers or numbers[-1] < budget:
+        rounded = min(-(-wanted // piece) * piece, budget)
+        numbers += [rounded] if rounded not in numbers[-1:] else []
         wanted += wanted // 2
-    return found
+    return numbers
 
 
 def look(
     gathered: Gathering, trials: int, agents: Sequence[str], labels: Sequence[str], against: str
 ) -> Look:
     """The ratios over the first trials, all of whose pieces are there."""
-    found = dict[str, Quotient]()
+    ratios = dict[str, Quotient]()
     for setting, label in enumerate(labels):
         regret = dict(zip(agents, gathered.final(setting, LOSS, trials), strict=True))
         mean = float(regret[against].mean())
         if mean <= 0:
-            what = f"the mean regret of {against + label!r} in {trials} trials is {mean:.3g}"
-            raise InputError("run.against", what, "an agent whose mean regret is positive")
+            problem = f"the mean regret of {against + label!r} in {trials} trials is {mean:.3g}"
+            raise InputError("run.against", problem, "an agent whose mean regret is positive")
         others = {name: values for name, values in regret.items() if name != against}
-        found |= {name + label: quotient(values, regret[against]) for name, values in others.items()}
-    return Look(trials, found)
+        ratios |= {name + label: quotient(values, regret[against]) for name, values in others.items()}
+    return Look(trials, ratios)

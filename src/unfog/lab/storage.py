@@ -70,15 +70,15 @@ class Partial:
     """A run in progress."""
 
     def __init__(self, target: Path, plan: Plan) -> None:
-        """The folder NAME.partial of this very run; nothing is made yet."""
+        """Describe the folder NAME.partial of this run, without creating it."""
         self.target, self.spec = target, plan.spec
         self.folder = target.parent / f"{target.name}{UNFINISHED}"
         self._plan = plan
-        self._made = list[Path]()  # folders that were not there before, the innermost first
+        self._created = list[Path]()  # folders that were not there before, the innermost first
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What run.json says; to be found out only where a folder may be ours."""
+        """The content of run.json; computed only when a folder may belong to this run."""
         return manifest(self._plan)
 
     @cached_property
@@ -102,7 +102,7 @@ class Partial:
             raise self._exists()
         if self.folder.exists():
             self._check_owner()
-        self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
+        self._created = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def _exists(self) -> InputError:
@@ -128,15 +128,15 @@ class Partial:
     @contextmanager
     def _lock(self) -> Iterator[None]:
         with open(self.folder / "lock", "wb") as lock:
-            if not _taken(lock.fileno()):
+            if not _try_lock(lock.fileno()):
                 problem = f"{str(self.folder)!r} is being written"
                 raise BeingWrittenError("out", problem, "another folder, or wait for it to be done")
             yield
 
     def _settle(self) -> None:
-        """Once the folder is ours alone: look again, clear away what a kill left, say whose it is."""
+        """With the lock held: check again, remove what a killed run left, write run.json."""
         if self.target.exists():  # finished by another just before the lock was ours
-            self._remove_leftover()
+            self._remove_stale()
             raise self._exists()
         self._check_owner()
         for path in (*self.folder.glob("*.tmp"), self.folder / "final"):
@@ -146,23 +146,23 @@ class Partial:
 
     def tidy(self) -> None:
         """Remove what a kill after the last step left beside a finished run."""
-        if self._is_leftover():
+        if self._is_stale():
             with suppress(BeingWrittenError, OSError), self._lock():
-                self._remove_leftover()
+                self._remove_stale()
 
-    def _is_leftover(self) -> bool:
-        """Whether both folders are there, and of one run."""
+    def _is_stale(self) -> bool:
+        """Whether both folders exist and belong to the same run."""
         try:
             return owner_of(self.folder) in (None, digest(read(self.target).identity))
         except (InputError, OSError, DamagedError):
             return False
 
-    def _remove_leftover(self) -> None:
-        if self._is_leftover():
+    def _remove_stale(self) -> None:
+        if self._is_stale():
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def save(self, task: Task, parts: Sequence[Part]) -> None:
-        """Keep what came of a task."""
+        """Write the results of a task as a block."""
         first, last = task[0], task[-1]
         name = f"block-{first.setting}-{first.trials.start}-{last.setting}-{last.trials.stop}"
         write_atomically(self.folder / name, packed(self.run, task, parts))
@@ -171,43 +171,43 @@ class Partial:
         """All pieces that are there; a damaged block is removed, and its pieces are played again."""
         pieces, seen = frozenset(self._plan.work.pieces), set[Piece]()
         most = most_bytes(pieces, jobs)
-        for path in sorted(self.folder.glob("block-*"), key=_place):
+        for path in sorted(self.folder.glob("block-*"), key=_block_key):
             try:
-                check(path, most)  # not while it is read: room for so much would be made at once
-                found = unpacked(content_of(path), self.run, pieces, jobs)
+                check(path, most)  # before it is read: reading would allocate all of it at once
+                parts = unpacked(content_of(path), self.run, pieces, jobs)
             except (OSError, DamagedError):
-                found = None
-            if found is None or seen & found.keys():
+                parts = None
+            if parts is None or seen & parts.keys():
                 say("unfog: %s is damaged; what it held is played again", path)
                 remove(path)
                 continue
-            seen |= found.keys()
-            yield from found.items()
+            seen |= parts.keys()
+            yield from parts.items()
 
     @contextmanager
     def refusable(self) -> Iterator[None]:
-        """A run that is refused while it is played leaves nothing, unless it had been begun before."""
+        """Remove the folder if the run is refused while it is played, unless it existed before."""
         try:
             yield
         except InputError:
-            if self.folder in self._made:
+            if self.folder in self._created:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 with suppress(OSError):  # somebody else has put something there
-                    for path in self._made[1:]:
+                    for path in self._created[1:]:
                         path.rmdir()
             raise
 
     @property
     def begun(self) -> bool:
-        """Whether an interrupted run left something of itself."""
+        """Whether an interrupted run left finished blocks."""
         return any(self.folder.glob("block-*"))
 
-    def finish(self, curves: bytes, seconds: float | None, found: Mapping[str, Any]) -> None:
-        """Write the final files beside the blocks, and rename them into place; what was `found` is said."""
+    def finish(self, curves: bytes, seconds: float | None, extra: Mapping[str, Any]) -> None:
+        """Write the final files beside the blocks, and rename them into place; `extra` goes into run.json."""
         final = self.folder / "final"
         remove(final)
         final.mkdir()
-        identity = {**self.identity, **found, "curves": hashlib.sha256(curves).hexdigest()}
+        identity = {**self.identity, **extra, "curves": hashlib.sha256(curves).hexdigest()}
         write_atomically(final / run_folder.CURVES, curves)
         write_atomically(final / run_folder.SPEC, to_toml(self.spec).encode())
         if seconds is not None:
@@ -228,31 +228,31 @@ def claimed(plan: Plan, target: Path | None, runs: Path) -> Iterator[Partial]:
 
     An unfinished run of this very plan is taken up again, unless another process is at it.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         if target is not None:
-            partial = _held(plan, target, held)
+            partial = _open_target(plan, target, stack)
         else:
             names = (f"{plan.spec.name}-{number:03d}" for number in itertools.count(1))
             numbered = (Partial(runs / name, plan) for name in names)
-            partial = next(found for found in numbered if _free(found, held))
+            partial = next(candidate for candidate in numbered if _try_open(candidate, stack))
         yield partial
 
 
-def _held(plan: Plan, target: Path, held: ExitStack) -> Partial:
-    """The folder asked for; again where another process took its own away between two steps of ours."""
+def _open_target(plan: Plan, target: Path, stack: ExitStack) -> Partial:
+    """Open and lock the folder asked for; retry if another process removed it in between."""
     while True:
         partial = Partial(target, plan)
         partial.open()
         with suppress(FileNotFoundError):
-            held.enter_context(partial.locked())
+            stack.enter_context(partial.locked())
             return partial
 
 
-def _free(partial: Partial, held: ExitStack) -> bool:
-    """Whether this folder could be taken; another process may take or finish it at any moment."""
+def _try_open(partial: Partial, stack: ExitStack) -> bool:
+    """Try to open and lock a folder; another process may take or finish it at any moment."""
     try:
         partial.open()
-        held.enter_context(partial.locked())
+        stack.enter_context(partial.locked())
     except (BeingWrittenError, FileNotFoundError):
         return False
     except InputError:
@@ -262,8 +262,8 @@ def _free(partial: Partial, held: ExitStack) -> bool:
     return True
 
 
-def _taken(handle: int) -> bool:
-    """Whether the lock is ours now."""
+def _try_lock(handle: int) -> bool:
+    """Try to take the lock; return whether this process has it."""
     try:
         import fcntl
     except ImportError:  # no advisory locks on this system
@@ -275,100 +275,100 @@ def _taken(handle: int) -> bool:
     return True
 
 
-def _place(block: Path) -> tuple[list[int], str]:
-    """Order blocks by the numbers in their names: pieces come in the order of trials, and few wait."""
+def _block_key(block: Path) -> tuple[list[int], str]:
+    """The sort key of a block: the numbers in its name, so that pieces come in the order of trials."""
     return [int(number) for number in re.findall("[0-9]+", block.name)], block.name
 
 
 def owner_of(folder: Path) -> str | None:
-    """The run that an unfinished folder is of, by the hash of its identity; None where it is nobody's yet.
+    """The identity hash of the run that an unfinished folder belongs to, or None if it has none yet.
 
-    A kill may come before run.json is written, or at the very end. A folder with other files and without it
-    is somebody else's: the name of one comes back.
+    A process may be killed before it writes run.json, or at the very end. A folder with other files but
+    without run.json is not ours: the name of one of the files is returned.
     """
     try:
-        said = content_of(folder / run_folder.RUN)
+        raw = content_of(folder / run_folder.RUN)
     except FileNotFoundError:
-        theirs = [path.name for path in folder.iterdir() if path.name != "lock" and path.suffix != ".tmp"]
-        return theirs[0] if theirs else None
-    return digest(run_folder.identity_in(folder, said, finished=False))
+        others = [path.name for path in folder.iterdir() if path.name != "lock" and path.suffix != ".tmp"]
+        return others[0] if others else None
+    return digest(run_folder.identity_in(folder, raw, finished=False))
 
 
 def packed(run: str, task: Task, parts: Sequence[Part]) -> bytes:
-    """The file of a task of this run."""
-    ready = [{name: np.asarray(x, x.dtype.newbyteorder("<")) for name, x in part.items()} for part in parts]
-    said = {
+    """The bytes of the block of a task."""
+    arrays = [{name: np.asarray(x, x.dtype.newbyteorder("<")) for name, x in part.items()} for part in parts]
+    header = {
         "run": run,
         "pieces": [[piece.setting, piece.trials.start, piece.trials.stop] for piece in task],
-        "arrays": [[[name, x.dtype.str, x.shape] for name, x in part.items()] for part in ready],
+        "arrays": [[[name, x.dtype.str, x.shape] for name, x in part.items()] for part in arrays],
     }
-    numbers = b"".join(x.tobytes() for part in ready for x in part.values())
-    content = json.dumps(said).encode() + b"\n" + numbers
+    numbers = b"".join(x.tobytes() for part in arrays for x in part.values())
+    content = json.dumps(header).encode() + b"\n" + numbers
     return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
 
 
 def most_bytes(pieces: Set[Piece], jobs: Sequence[Job]) -> int:
-    """No block of this plan is larger."""
-    cells = sum(prod(shape) for piece in pieces for shape in _wanted(piece, jobs).values())
+    """The most bytes that a block of this plan can have."""
+    cells = sum(prod(shape) for piece in pieces for shape in _expected_shapes(piece, jobs).values())
     return 8 * cells + WORDS * (1 + len(pieces))
 
 
 def unpacked(file: bytes, run: str, pieces: Set[Piece], jobs: Sequence[Job]) -> dict[Piece, Part] | None:
-    """The pieces of a file, or None where it is damaged, another run's, or nothing that was asked for."""
-    found = _whole(file)
-    if found is None or found[0].get("run") != run:
+    """The pieces of a block, or None if it is damaged, of another run, or not one that the plan asks for."""
+    payload = _split_block(file)
+    if payload is None or payload[0].get("run") != run:
         return None
     try:
-        return _parts(*found, pieces, jobs)
-    except Exception:  # noqa: BLE001  what a file says can be wrong in any way
+        return _read_parts(*payload, pieces, jobs)
+    except Exception:  # noqa: BLE001  the header can be wrong in any way
         return None
 
 
-def _whole(file: bytes) -> tuple[dict[str, Any], bytes] | None:
-    """What a file says, and its numbers; None where its hash differs."""
+def _split_block(file: bytes) -> tuple[dict[str, Any], bytes] | None:
+    """The header of a block and its numbers; None if its hash differs."""
     digest, _, content = file.partition(b"\n")
     if hashlib.sha256(content).hexdigest().encode() != digest:
         return None
-    words, _, numbers = content.partition(b"\n")
-    said = _said(words)
-    return None if said is None else (said, numbers)
+    raw, _, numbers = content.partition(b"\n")
+    header = _parse_header(raw)
+    return None if header is None else (header, numbers)
 
 
-def _said(words: bytes) -> dict[str, Any] | None:
+def _parse_header(raw: bytes) -> dict[str, Any] | None:
     try:
-        said = json.loads(words)
+        header = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    return said if isinstance(said, dict) else None
+    return header if isinstance(header, dict) else None
 
 
-def _parts(
-    said: dict[str, Any], numbers: bytes, pieces: Set[Piece], jobs: Sequence[Job]
+def _read_parts(
+    header: dict[str, Any], numbers: bytes, pieces: Set[Piece], jobs: Sequence[Job]
 ) -> dict[Piece, Part] | None:
     """Each piece with its arrays."""
-    task = [Piece(setting, range(first, stop)) for setting, first, stop in said["pieces"]]
+    task = [Piece(setting, range(first, stop)) for setting, first, stop in header["pieces"]]
     if not set(task) <= pieces or len(set(task)) < max(1, len(task)):
         return None
-    found, start = dict[Piece, Part](), 0
-    for piece, arrays in zip(task, said["arrays"], strict=True):
-        wanted = _wanted(piece, jobs)
-        if len(arrays) != len(wanted) or {name: tuple(shape) for name, _, shape in arrays} != wanted:
+    parts, start = dict[Piece, Part](), 0
+    for piece, arrays in zip(task, header["arrays"], strict=True):
+        expected = _expected_shapes(piece, jobs)
+        if len(arrays) != len(expected) or {name: tuple(shape) for name, _, shape in arrays} != expected:
             return None
-        found[piece] = {}
+        parts[piece] = {}
         for name, kind, shape in arrays:
             values = np.frombuffer(numbers, FLOATS[FLOATS.index(kind)], prod(shape), start)
-            found[piece][name] = values.reshape(shape)
+            parts[piece][name] = values.reshape(shape)
             start += values.nbytes
-    sound = all(np.isfinite(values).all() for part in found.values() for values in part.values())
-    return found if sound and start == len(numbers) else None
+    is_finite = all(np.isfinite(values).all() for part in parts.values() for values in part.values())
+    return parts if is_finite and start == len(numbers) else None
 
 
-def _wanted(piece: Piece, jobs: Sequence[Job]) -> dict[str, tuple[int, ...]]:
-    """The names and shapes of what comes of a piece."""
+def _expected_shapes(piece: Piece, jobs: Sequence[Job]) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of the arrays of a piece."""
     job = jobs[piece.setting]
-    wanted: dict[str, tuple[int, ...]] = {
+    shapes: dict[str, tuple[int, ...]] = {
         name: (len(job.agents), len(piece.trials), len(job.grid)) for name in job.losses
     }
     if len(job.curve):
-        wanted |= {MOMENTS + name: (len(job.agents), len(job.curve), 2) for name in job.losses}
-    return wanted
+        shapes |= {MOMENTS + name: (len(job.agents), len(job.curve), 2) for name in job.losses}
+    return shapes

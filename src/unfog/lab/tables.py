@@ -34,8 +34,8 @@ def plus_minus(mean: float, half: float, places: int, sign: str = "") -> str:
     """A number with the half-width of its interval; a dash for what is not a number."""
     if math.isnan(mean):
         return NOTHING
-    shown = f"{mean:{sign},.{places}f}"
-    return shown if math.isnan(half) else f"{shown} ± {half:,.{places}f}"
+    text = f"{mean:{sign},.{places}f}"
+    return text if math.isnan(half) else f"{text} ± {half:,.{places}f}"
 
 
 def percent(share: float, places: int = 0) -> str:
@@ -76,42 +76,44 @@ def columns(head: str, names: Sequence[str], titles: Sequence[str], cells: Seque
     widths = [max(len(title), *(len(row[i]) for row in cells)) for i, title in enumerate(titles)]
     longest = max(len(head), *map(len, names))
     spare = WIDTH - sum(width + GAP for width in widths)
-    room = longest if longest <= max(spare, NAME) else max(len(head), min(max(spare, SHORT), NAME))
+    name_width = longest if longest <= max(spare, NAME) else max(len(head), min(max(spare, SHORT), NAME))
     parts = []
-    for group in _fitting(widths, WIDTH - room):
-        own = [[row[i] for i in group] for row in cells]
-        parts.append("\n".join(_table(head, names, [titles[i] for i in group], own, room)))
+    for group in _group_columns(widths, WIDTH - name_width):
+        group_cells = [[row[i] for i in group] for row in cells]
+        parts.append(
+            "\n".join(_table_lines(head, names, [titles[i] for i in group], group_cells, name_width))
+        )
     return "\n\n".join(parts)
 
 
-def _fitting(widths: Sequence[int], room: int) -> list[list[int]]:
+def _group_columns(widths: Sequence[int], width_left: int) -> list[list[int]]:
     """Columns in groups that fit; one that is too wide is a group of its own."""
     groups: list[list[int]] = [[]]
-    for place, width in enumerate(widths):
+    for index, width in enumerate(widths):
         used = sum(widths[i] + GAP for i in groups[-1])
-        if groups[-1] and used + width + GAP > room:
+        if groups[-1] and used + width + GAP > width_left:
             groups.append([])
-        groups[-1].append(place)
+        groups[-1].append(index)
     return groups
 
 
-def _table(
-    head: str, names: Sequence[str], titles: Sequence[str], cells: Sequence[Sequence[str]], room: int
+def _table_lines(
+    head: str, names: Sequence[str], titles: Sequence[str], cells: Sequence[Sequence[str]], name_width: int
 ) -> list[str]:
     """One table; a name that is longer than the room stands above its row."""
-    short = [name if len(name) <= room else "" for name in names]
+    short = [name if len(name) <= name_width else "" for name in names]
     rows = [[name, *row] for name, row in zip(short, cells, strict=True)]
-    first, *lines = align([[head.ljust(room), *titles], *rows])
-    found = [first]
+    first, *lines = align([[head.ljust(name_width), *titles], *rows])
+    table_lines = [first]
     for name, line in zip(names, lines, strict=True):
-        found += wrap(name, hyphens=True) if len(name) > room else []
-        found.append(line)
-    return found
+        table_lines += wrap(name, hyphens=True) if len(name) > name_width else []
+        table_lines.append(line)
+    return table_lines
 
 
-def notes(said: Sequence[str]) -> str:
+def notes(sentences: Sequence[str]) -> str:
     """Sentences as a list."""
-    return "\n".join(line for note in said for line in wrap(note, "  ", first="- "))
+    return "\n".join(line for note in sentences for line in wrap(note, "  ", first="- "))
 
 
 def align(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
@@ -119,8 +121,8 @@ def align(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         (" " * GAP).join(
-            cell.ljust(width) if place < left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if index < left else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
     ]
@@ -133,6 +135,6 @@ def prose(*sentences: str) -> list[str]:
 
 def files(what: str, paths: Iterable[object]) -> str:
     """Where something was put: on one line if it fits, else each path on its own, whole, to be copied."""
-    found = [str(path) for path in paths] or ["none"]
-    line = f"{what}: {', '.join(found)}"
-    return line if len(line) <= WIDTH else "\n".join([f"{what}:", *found])
+    texts = [str(path) for path in paths] or ["none"]
+    line = f"{what}: {', '.join(texts)}"
+    return line if len(line) <= WIDTH else "\n".join([f"{what}:", *texts])

@@ -1,6 +1,6 @@
-"""The bounds on regret beside the regret itself, of the same spec, how fast both grow, and the mismatch.
+"""The bounds on regret and the regret itself, for the same spec: how fast both grow, and the mismatch.
 
-Every agent that has a bound is looked at in up to three ways:
+Every agent that has a bound is studied in up to three ways:
 
     fixed   one run of the problem, over its rounds
     tied    Theorem 1 asks for lambda/sigma^2 <= d/T, so a longer horizon T needs a narrower prior: runs to
@@ -9,8 +9,8 @@ Every agent that has a bound is looked at in up to three ways:
 
 Growth is the exponent b of y = a x^b: of regret with its jackknife error, of the bounds without one.
 
-The mismatch is the D_t of the paper's Lemma 1, measured: Algorithm 1 is played, and its posterior held
-against the true one. Trials are those of a run with the same seed: the same truth, contexts, rewards and
+The mismatch is the D_t of the paper's Lemma 1, measured: Algorithm 1 is played, and its posterior compared
+with the true one. Trials are those of a run with the same seed: the same truth, contexts, rewards and
 choices. At some rounds t, spaced evenly in ln t, theory/mismatch.py estimates KL(P_t || Pbar_t) of every
 trial; D_t is the mean over the trials. Between these rounds a trial's divergence is taken to be linear in ln
 t, starting from D_1 = 0, which is exact: before the first reward both posteriors are the prior. So sums over
@@ -53,29 +53,29 @@ from unfog.theory.regret import SPLIT
 from unfog.validation import InputError, count
 from unfog.worlds.problem import Problem, Truth
 
-TRIALS, CELLS, CONTEXTS = 1000, 1 << 22, 32  # how much a problem's features are averaged over
+TRIALS, CELLS, CONTEXTS = 1000, 1 << 22, 32  # at most so many to average a problem's features over
 AT_RANDOM = "at random"
 
 POINTS, FIRST = 16, 10  # how many rounds a curve has, and the first of them
 DECADE = 10  # growth over rounds is fitted from T/10 on: early rounds have a growth of their own
-LAST = {"points": 1, "decompose": False}  # all that the other runs keep is the last regret
+LAST = {"points": 1, "decompose": False}  # the other runs store only the final regret
 SHARES = (16, 8, 4, 2, 1)  # the horizons of `tied` are T over these
 
-MISMATCH_CELLS = 1 << 24  # numbers that the trials played side by side may keep
+MISMATCH_CELLS = 1 << 24  # most numbers that the trials played side by side may store
 
 
 class Bounded(NamedTuple):
-    """What bounds an agent's regret."""
+    """The theorem that bounds an agent's regret, and what it needs to know of the agent."""
 
     called: str
     theorem: int
     denoiser: str
 
     def bounds(self, case: Case, horizon: object) -> dict[str, Bound]:
-        """The theorem's versions, and what choosing at random obeys; all marked where they do not apply."""
+        """The theorem's versions and the bound on random choices; each says where its conditions hold."""
         theorem: Callable[..., Bound] = theorem_1 if self.theorem == 1 else theorem_2
-        found = {v: theorem(case, horizon, v, denoiser=self.denoiser, strict=False) for v in VERSIONS}
-        return {**found, AT_RANDOM: at_random(case, horizon, strict=False)}
+        versions = {v: theorem(case, horizon, v, denoiser=self.denoiser, strict=False) for v in VERSIONS}
+        return {**versions, AT_RANDOM: at_random(case, horizon, strict=False)}
 
 
 BOUNDED = {
@@ -118,7 +118,7 @@ class Panel(NamedTuple):
 
 
 class Study(NamedTuple):
-    """All that was found."""
+    """The results of a study."""
 
     spec: Spec
     fixed: Panel
@@ -127,7 +127,7 @@ class Study(NamedTuple):
 
 
 class Play(NamedTuple):
-    """One run among several, ready to go, and its problem as the bounds see it."""
+    """One prepared run, and its problem as the bounds see it."""
 
     x: float
     plan: Plan
@@ -135,7 +135,7 @@ class Play(NamedTuple):
 
 
 class Plays(NamedTuple):
-    """All that a study runs."""
+    """The runs of a study."""
 
     spec: Spec
     whole: Play
@@ -164,19 +164,19 @@ class Measured(NamedTuple):
 
 
 def study(spec: Spec, workers: int = 1, progress: Progress = quiet) -> Study:
-    """Run a spec in all ways that there are to look at it."""
+    """Play the runs of a spec, and compare regret with the bounds in each of the three ways."""
     return play_study(planned(spec, workers), progress)
 
 
 def planned(spec: Spec, workers: int = 1) -> Plays:
-    """The runs of a study, each prepared once; what has no bounds is refused before all else."""
-    if spec.run.until is not None:  # its runs would differ in their trials
+    """Prepare the runs of a study; a spec without bounds is refused first."""
+    if spec.run.until is not None:  # its runs would have different numbers of trials
         raise InputError("run.until", spec.run.until, "nothing where bounds are looked at: run.trials")
     spec = with_run(spec, {"agents": bounded(spec)})
-    whole = _play(spec, workers, spec.run.rounds, {"points": None, "decompose": True})
+    full_run = _prepare_run(spec, workers, spec.run.rounds, {"points": None, "decompose": True})
     # From here on with the defaults of the problem written out.
-    spec = spec.model_copy(update={"problem": whole.plan.spec.problem})
-    return Plays(spec, whole, _tied(spec, workers), _swept(spec, workers))
+    spec = spec.model_copy(update={"problem": full_run.plan.spec.problem})
+    return Plays(spec, full_run, _prepare_tied(spec, workers), _prepare_swept(spec, workers))
 
 
 def bounded(spec: Spec) -> list[str]:
@@ -187,13 +187,13 @@ def bounded(spec: Spec) -> list[str]:
     return chosen
 
 
-def _play(
+def _prepare_run(
     spec: Spec, workers: int, x: float, run: dict[str, Any], problem: Mapping[str, Any] | None = None
 ) -> Play:
-    """One of the runs, with fields of [run] and of [problem] changed."""
+    """Prepare one of the runs, with fields of [run] and of [problem] changed."""
     fields = {**spec.problem, **(problem or {})}
-    told = {"problem": fields, "run": spec.run.model_copy(update=run), "sweep": {}}
-    plan = prepare(spec.model_copy(update=told), workers=workers)
+    changes = {"problem": fields, "run": spec.run.model_copy(update=run), "sweep": {}}
+    plan = prepare(spec.model_copy(update=changes), workers=workers)
     return Play(x, plan, case_of(plan.problems[0], spec.run.trials, spec.run.seed))
 
 
@@ -207,11 +207,11 @@ def case_of(problem: Problem, trials: int, seed: int) -> Case:
     if not problem.has_bias:
         raise InputError("problem", "a world without a true bias", "one with a bias: kind = 'gaussian'")
     cells = problem.arms() * known.prior_mean.size * known.context_mean.size
-    some = range(max(1, min(trials, TRIALS, CELLS // cells)))
-    truth = problem.truth(truth_draws(seed, some, problem.truth_draws()))
+    averaged = range(max(1, min(trials, TRIALS, CELLS // cells)))
+    truth = problem.truth(truth_draws(seed, averaged, problem.truth_draws()))
     if isinstance(truth.features, Linear):
         return linear_case(known, np.asarray(truth.features.matrices))
-    return Case(known, problem.arms(), _feature_norm(problem, truth, some, seed))
+    return Case(known, problem.arms(), _feature_norm(problem, truth, averaged, seed))
 
 
 def _feature_norm(problem: Problem, truth: Truth, trials: range, seed: int) -> float:
@@ -225,97 +225,99 @@ def _feature_norm(problem: Problem, truth: Truth, trials: range, seed: int) -> f
     return float(np.sqrt(np.mean(largest)))
 
 
-def _tied(spec: Spec, workers: int) -> list[Play]:
-    """The horizons of Theorem 1's agents, each with the prior it may have."""
+def _prepare_tied(spec: Spec, workers: int) -> list[Play]:
+    """Prepare a run for each horizon of Theorem 1's agents, with the prior that the theorem allows."""
     agents = [name for name in spec.run.agents if BOUNDED[name].theorem == 1]
     horizons = sorted({max(1, round(spec.run.rounds / share)) for share in SHARES})
     if not agents or len(horizons) < 2:
         return []
-    found = []
+    runs = []
     for h in horizons:
         prior = np.multiply(spec.problem["prior_cov"], spec.run.rounds / h).tolist()
-        found.append(_play(spec, workers, h, LAST | {"rounds": h, "agents": agents}, {"prior_cov": prior}))
-    return found
+        runs.append(
+            _prepare_run(spec, workers, h, LAST | {"rounds": h, "agents": agents}, {"prior_cov": prior})
+        )
+    return runs
 
 
-def _swept(spec: Spec, workers: int) -> list[Play]:
-    """A run for each value of the field that is swept, where it is one, and a number."""
+def _prepare_swept(spec: Spec, workers: int) -> list[Play]:
+    """Prepare a run for each value of the swept field, if there is one such field and it is numeric."""
     if len(sweeps.fields(spec.sweep)) != 1:
         return []
     [(field, values)] = sweeps.values(spec.sweep).items()
     if not sweeps.numeric(values) or min(values) <= 0 or len(values) < 2:
         return []
-    return [_play(spec, workers, v, LAST, {field: v}) for v in sorted(values)]
+    return [_prepare_run(spec, workers, v, LAST, {field: v}) for v in sorted(values)]
 
 
 def play_study(plays: Plays, progress: Progress = quiet) -> Study:
-    """Run them, with one count of the agent-rounds done."""
-    spec, every = plays.spec, [plays.whole, *plays.tied, *plays.swept]
-    total, done, found = sum(one.plan.work.total for one in every), 0, []
-    for one in every:
-        found.append((one, play(one.plan, _onwards(progress, done, total))))
-        done += one.plan.work.total
-    tied, swept = found[1 : 1 + len(plays.tied)], found[1 + len(plays.tied) :]
+    """Play the runs of a study, with a single count of the agent-rounds done."""
+    spec, runs = plays.spec, [plays.whole, *plays.tied, *plays.swept]
+    total, done, results = sum(run.plan.work.total for run in runs), 0, []
+    for run in runs:
+        results.append((run, play(run.plan, _offset_progress(progress, done, total))))
+        done += run.plan.work.total
+    tied, swept = results[1 : 1 + len(plays.tied)], results[1 + len(plays.tied) :]
     return Study(
         spec,
-        _over_rounds(spec, plays.whole.case, found[0][1]),
-        _over_runs("horizon", tied) if tied else None,
-        _over_runs(sweeps.fields(spec.sweep)[0], swept) if swept else None,
+        _round_panel(spec, plays.whole.case, results[0][1]),
+        _run_panel("horizon", tied) if tied else None,
+        _run_panel(sweeps.fields(spec.sweep)[0], swept) if swept else None,
     )
 
 
-def _onwards(progress: Progress, before: int, everything: int) -> Progress:
-    """The progress of one run, as a piece of all."""
+def _offset_progress(progress: Progress, before: int, everything: int) -> Progress:
+    """The progress of one run, as part of the whole study."""
 
-    def told(done: int, total: int) -> None:  # noqa: ARG001
+    def advance(done: int, total: int) -> None:  # noqa: ARG001
         progress(before + done, everything)
 
-    return told
+    return advance
 
 
-def _over_rounds(spec: Spec, case: Case, data: xr.Dataset) -> Panel:
+def _round_panel(spec: Spec, case: Case, data: xr.Dataset) -> Panel:
     """The curves of a run at rounds evenly spaced in ln t."""
-    places = spaced(data["round"].values)
-    rounds = data["round"].values[places].astype(np.float64)
-    found = []
+    indices = spaced(data["round"].values)
+    rounds = data["round"].values[indices].astype(np.float64)
+    growths = []
     for name in spec.run.agents:
-        curves = data.sel(agent=name).isel(round=places)
+        curves = data.sel(agent=name).isel(round=indices)
         losses = {loss: curves[loss].values for loss in ("regret", *SPLIT)}
         losses["ee"] = losses["ee1"] + losses["ee2"]
-        late = rounds * DECADE >= spec.run.rounds
-        found.append(_growth(name, rounds, losses, BOUNDED[name].bounds(case, rounds), late))
-    return Panel("round", found)
+        is_late = rounds * DECADE >= spec.run.rounds
+        growths.append(_growth(name, rounds, losses, BOUNDED[name].bounds(case, rounds), is_late))
+    return Panel("round", growths)
 
 
 def spaced(rounds: Ints) -> Ints:
-    """The places of about POINTS of these rounds, evenly spaced in their logarithms up to the last."""
+    """The indices of about POINTS of these rounds, evenly spaced in ln t up to the last."""
     wanted = np.geomspace(min(FIRST, rounds[-1]), rounds[-1], POINTS)
     return np.unique(np.abs(np.log(rounds)[:, None] - np.log(wanted)).argmin(0))
 
 
-def _over_runs(axis: str, ends: Sequence[tuple[Play, xr.Dataset]]) -> Panel:
-    """The last regret of several runs."""
-    points, found = np.array([float(one.x) for one, _ in ends]), []
+def _run_panel(axis: str, ends: Sequence[tuple[Play, xr.Dataset]]) -> Panel:
+    """The final regret of several runs."""
+    points, growths = np.array([float(run.x) for run, _ in ends]), []
     for name in ends[0][0].plan.spec.run.agents:
         regret = np.stack([data["regret"].sel(agent=name).values[:, -1] for _, data in ends], 1)
-        each = [BOUNDED[name].bounds(one.case, one.plan.spec.run.rounds) for one, _ in ends]
-        bounds = {kind: side_by_side([one[kind] for one in each]) for kind in each[0]}
-        found.append(_growth(name, points, {"regret": regret}, bounds, points > 0))
-    return Panel(axis, found)
+        run_bounds = [BOUNDED[name].bounds(run.case, run.plan.spec.run.rounds) for run, _ in ends]
+        bounds = {version: side_by_side([run[version] for run in run_bounds]) for version in run_bounds[0]}
+        growths.append(_growth(name, points, {"regret": regret}, bounds, points > 0))
+    return Panel(axis, growths)
 
 
-def side_by_side(found: Sequence[Bound]) -> Bound:
+def side_by_side(bounds: Sequence[Bound]) -> Bound:
     """Bounds of several problems, each at one horizon, as one bound with an axis for the problems."""
     broken: dict[str, Condition] = {}
-    for place, bound in enumerate(found):
+    for index, bound in enumerate(bounds):
         for condition in bound.broken:
-            held = broken.get(condition.asks, condition._replace(holds=np.ones(len(found), bool)))
-            holds = held.holds & ((np.arange(len(found)) != place) | condition.holds)
-            broken[condition.asks] = held._replace(holds=holds)
-    first = found[0]
-    parts = {name: np.stack([bound.parts[name] for bound in found]) for name in first.parts}
-    horizon = np.stack([bound.horizon for bound in found])
-    escape = max(bound.escape for bound in found)
+            merged = broken.get(condition.asks, condition._replace(holds=np.ones(len(bounds), bool)))
+            holds = merged.holds & ((np.arange(len(bounds)) != index) | condition.holds)
+            broken[condition.asks] = merged._replace(holds=holds)
+    first = bounds[0]
+    parts = {name: np.stack([bound.parts[name] for bound in bounds]) for name in first.parts}
+    horizon = np.stack([bound.horizon for bound in bounds])
+    escape = max(bound.escape for bound in bounds)
     return Bound(first.name, first.version, horizon, parts, tuple(broken.values()), escape)
 
 
@@ -323,13 +325,14 @@ def _growth(
     agent: str, points: Array, losses: dict[str, Array], bounds: dict[str, Bound], fitted: NDArray[np.bool_]
 ) -> Growth:
     x, regret = points[fitted], losses["regret"][:, fitted]
-    fits = len(x) > 1
-    found = exponent(x, regret) if fits and (regret.mean(0) > 0).all() else None
+    can_fit = len(x) > 1
+    fit = exponent(x, regret) if can_fit and (regret.mean(0) > 0).all() else None
     totals = {kind: bound.total[fitted] for kind, bound in bounds.items()}
     slopes = {
-        kind: float(slope(x, total)) if fits and (total > 0).all() else None for kind, total in totals.items()
+        kind: float(slope(x, total)) if can_fit and (total > 0).all() else None
+        for kind, total in totals.items()
     }
-    return Growth(agent, points, losses, bounds, fitted, found, slopes)
+    return Growth(agent, points, losses, bounds, fitted, fit, slopes)
 
 
 def measured(spec: Spec, problem: Problem, trials: int, progress: Progress = quiet) -> Measured:
@@ -338,12 +341,12 @@ def measured(spec: Spec, problem: Problem, trials: int, progress: Progress = qui
         raise InputError("mismatch", f"of {', '.join(spec.run.agents)}", "a spec with alg1")
     r = spec.run
     case = case_of(problem, r.trials, r.seed)
-    found = measure(
+    mismatches = measure(
         problem, rounds=r.rounds, trials=count("mismatch", trials, 2), seed=r.seed, progress=progress
     )
-    limits = {version: mismatch_sum(case, found.rounds, version) for version in VERSIONS}
-    lemma = lemma_1(case, found.rounds, mismatch=np.maximum(found.total, 0), strict=False)
-    return Measured(found, limits, lemma, trials)
+    limits = {version: mismatch_sum(case, mismatches.rounds, version) for version in VERSIONS}
+    lemma = lemma_1(case, mismatches.rounds, mismatch=np.maximum(mismatches.total, 0), strict=False)
+    return Measured(mismatches, limits, lemma, trials)
 
 
 def measure(
@@ -356,27 +359,29 @@ def measure(
     particles: int = 2000,
     progress: Progress = quiet,
 ) -> Mismatch:
-    """D_t of Algorithm 1 up to round `rounds`; of the particles of a trial, a quarter finds the posterior."""
-    size = _checked(problem, rounds, trials, seed, points, particles)
-    grid, found = grid_of(rounds, points), []
-    side_by_side = max(1, MISMATCH_CELLS // (rounds * problem.knowledge().context_mean.size * (size + 1)))
+    """D_t of Algorithm 1 up to round `rounds`; a quarter of a trial's particles locates the posterior."""
+    size = _check_arguments(problem, rounds, trials, seed, points, particles)
+    grid, divergences = grid_of(rounds, points), []
+    batch = max(1, MISMATCH_CELLS // (rounds * problem.knowledge().context_mean.size * (size + 1)))
     progress(0, trials)
-    with ThreadPoolExecutor(cores()) as pool:  # NumPy lets go of the interpreter while it works
-        for first in range(0, trials, side_by_side):
-            piece = range(first, min(first + side_by_side, trials))
-            seen = play_alg1(problem, rounds, piece, seed)
-            each = (Rounds(*(part[i] for part in seen)) for i in range(len(piece)))
-            sources = (generator(seed, trial, "particles") for trial in piece)
-            task = partial(_curve, problem.knowledge(), grid, particles)
-            for one in pool.map(task, each, sources):
-                found.append(one)
-                progress(len(found), trials)
-    values, _, ess = np.moveaxis(np.array(found), -1, 0)
+    with ThreadPoolExecutor(cores()) as pool:  # NumPy releases the GIL while it works
+        for first in range(0, trials, batch):
+            block = range(first, min(first + batch, trials))
+            block_history = play_alg1(problem, rounds, block, seed)
+            histories = (Rounds(*(part[i] for part in block_history)) for i in range(len(block)))
+            rngs = (generator(seed, trial, "particles") for trial in block)
+            task = partial(_divergence_curve, problem.knowledge(), grid, particles)
+            for divergence in pool.map(task, histories, rngs):
+                divergences.append(divergence)
+                progress(len(divergences), trials)
+    values, _, ess = np.moveaxis(np.array(divergences), -1, 0)
     return summary(grid, values, ess)
 
 
-def _checked(problem: Problem, rounds: int, trials: int, seed: int, points: int, particles: int) -> int:
-    """How many features there are, all being in order."""
+def _check_arguments(
+    problem: Problem, rounds: int, trials: int, seed: int, points: int, particles: int
+) -> int:
+    """Check the arguments of `measure`; return the number of features."""
     known = problem.knowledge()
     if problem.rewards.kind != "gaussian" or known.reward_var is None:
         raise InputError("problem", f"{problem.rewards.kind} rewards", "rewards with Gaussian noise")
@@ -393,8 +398,8 @@ def _checked(problem: Problem, rounds: int, trials: int, seed: int, points: int,
 def matrices_of(features: FeatureMap) -> Array:
     """G(a) of every arm, (..., K, m, d), of a map phi(a, c) = G(a) c."""
     if not isinstance(features, Linear):
-        found = f"the features are {type(features).__name__}"
-        raise InputError("problem", found, "features linear in the context: product, matrix")
+        problem = f"the features are {type(features).__name__}"
+        raise InputError("problem", problem, "features linear in the context: product, matrix")
     return np.asarray(features.matrices)
 
 
@@ -404,36 +409,36 @@ def grid_of(rounds: int, points: int) -> Ints:
 
 
 def play_alg1(problem: Problem, rounds: int, trials: range, seed: int) -> Rounds:
-    """What Algorithm 1 has seen at its decision in the last round, all trials side by side."""
+    """What Algorithm 1 has observed at its decision in the last round, all trials side by side."""
     matrices = matrices_of(problem.truth(truth_draws(seed, trials, problem.truth_draws())).features)
     matrices = np.broadcast_to(matrices, (len(trials), *matrices.shape[-3:]))
-    every = np.arange(len(trials))
-    shown = [
-        (decision.noisy, matrices[every, decision.arm], decision.evidence.row(), decision.reward)
+    all_trials = np.arange(len(trials))
+    observed = [
+        (decision.noisy, matrices[all_trials, decision.arm], decision.evidence.row(), decision.reward)
         for _, decision in played(problem, AGENTS["alg1"], rounds, trials, seed)
     ]
-    noisy, *paid = (np.stack(kept, 1) for kept in zip(*shown, strict=True))
-    return Rounds(noisy, *(part[:, :-1] for part in paid))
+    noisy, *history = (np.stack(column, 1) for column in zip(*observed, strict=True))
+    return Rounds(noisy, *(part[:, :-1] for part in history))
 
 
-def _curve(
-    known: Knowledge, grid: Ints, particles: int, seen: Rounds, source: np.random.Generator
+def _divergence_curve(
+    known: Knowledge, grid: Ints, particles: int, observed: Rounds, rng: np.random.Generator
 ) -> list[Divergence]:
     """The divergence of one trial at the rounds of the grid."""
     shape = particles, len(known.prior_mean)
-    return [mismatch.divergence(known, until(seen, t), source.standard_normal(shape)) for t in grid]
+    return [mismatch.divergence(known, until(observed, t), rng.standard_normal(shape)) for t in grid]
 
 
-def until(seen: Rounds, t: int) -> Rounds:
-    """What one trial had seen at its decision in round t."""
-    return Rounds(seen.noisy[:t], *(part[: t - 1] for part in seen[1:]))
+def until(observed: Rounds, t: int) -> Rounds:
+    """What one trial had observed at its decision in round t."""
+    return Rounds(observed.noisy[:t], *(part[: t - 1] for part in observed[1:]))
 
 
 def summary(grid: Ints, values: Array, ess: Array) -> Mismatch:
     """Means over trials of values (trials, points), and of their sums over all rounds."""
-    every, knots = np.log(np.arange(1, grid[-1] + 1)), np.log(np.unique(np.append(grid, 1)))
-    found = values if grid[0] == 1 else np.pad(values, ((0, 0), (1, 0)))
-    totals = np.cumsum([np.interp(every, knots, one) for one in found], 1)[:, grid - 1]
+    log_rounds, knots = np.log(np.arange(1, grid[-1] + 1)), np.log(np.unique(np.append(grid, 1)))
+    from_first = values if grid[0] == 1 else np.pad(values, ((0, 0), (1, 0)))
+    totals = np.cumsum([np.interp(log_rounds, knots, row) for row in from_first], 1)[:, grid - 1]
 
     means, sums = (values.mean(0), standard_error(values)), (totals.mean(0), standard_error(totals))
     return Mismatch(grid, *means, ess.min(0), *sums)

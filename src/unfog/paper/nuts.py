@@ -31,7 +31,7 @@ BATCHES = 20  # of a chain, long enough to be all but independent
 
 
 class Target(NamedTuple):
-    """What was seen, and the prior N(prior_mean, prior_cov)."""
+    """The data, and the prior N(prior_mean, prior_cov)."""
 
     rows: Array  # (n, m)
     rewards: Array  # (n,)  0 or 1
@@ -73,7 +73,7 @@ class Comparison(NamedTuple):
     z_long: float | None  # the same for the long run of a sampler
 
     def numbers(self) -> dict[str, float | None]:
-        """In a few numbers."""
+        """A summary in a few numbers."""
         return {
             "mean_rms": float(np.sqrt(np.mean(self.shifts**2))),
             "mean_max": float(np.abs(self.shifts).max()),
@@ -88,28 +88,28 @@ class Comparison(NamedTuple):
 
 def log_density(target: Target, theta: Any) -> Any:
     """The logarithm of the posterior's density, but for a constant: (m,) -> ()."""
-    away = theta - target.prior_mean
+    deviation = theta - target.prior_mean
     logits = target.rows @ theta
     if target.spreads is not None:
         logits = logits / jnp.sqrt(1 + jnp.pi / 8 * jnp.einsum("i,nij,j->n", theta, target.spreads, theta))
     likelihood = jax.nn.log_sigmoid((2 * target.rewards - 1) * logits).sum()
-    return likelihood - 0.5 * away @ jnp.linalg.solve(target.prior_cov, away)
+    return likelihood - 0.5 * deviation @ jnp.linalg.solve(target.prior_cov, deviation)
 
 
-def reference(target: Target, source: np.random.Generator, *, chains: int, draws: int) -> Reference:
-    """So many draws of every chain after its warm-up; chains start from draws of the prior."""
+def reference(target: Target, rng: np.random.Generator, *, chains: int, draws: int) -> Reference:
+    """Draw `draws` positions of every chain after its warm-up; chains start from draws of the prior."""
     keep_compiled_programs()
-    normals = source.standard_normal((chains, len(target.prior_mean)))
+    normals = rng.standard_normal((chains, len(target.prior_mean)))
     starts = target.prior_mean + normals @ np.linalg.cholesky(target.prior_cov).T
-    number = int(source.integers(2**32))
+    number = int(rng.integers(2**32))
     with jax.enable_x64(True):
         keys = jax.random.split(jax.random.key(number), chains)
-        found, divergent = jax.tree.map(np.asarray, _chains(target, keys, starts, draws))
-        halves = np.concat(np.array_split(found[:, draws % 2 :], 2, 1))
-        rhat, ess = potential_scale_reduction(halves).max(), effective_sample_size(found).min()
-    axes = np.linalg.eigh(np.cov(found.reshape(-1, found.shape[-1]).T))[1]
-    batches = np.concat(np.array_split(found[:, draws % BATCHES :], BATCHES, 1))
-    return Reference(found, axes, moments(batches, axes), float(rhat), float(ess), int(divergent.sum()))
+        positions, divergent = jax.tree.map(np.asarray, _chains(target, keys, starts, draws))
+        halves = np.concat(np.array_split(positions[:, draws % 2 :], 2, 1))
+        rhat, ess = potential_scale_reduction(halves).max(), effective_sample_size(positions).min()
+    axes = np.linalg.eigh(np.cov(positions.reshape(-1, positions.shape[-1]).T))[1]
+    batches = np.concat(np.array_split(positions[:, draws % BATCHES :], BATCHES, 1))
+    return Reference(positions, axes, moments(batches, axes), float(rhat), float(ess), int(divergent.sum()))
 
 
 @partial(jax.jit, static_argnums=3)
@@ -119,9 +119,9 @@ def _chains(target: Target, keys: Any, starts: Any, draws: int) -> Any:
 
 
 def _chain(target: Target, draws: int, key: Any, start: Any) -> Any:
-    """One chain: its parameters are adapted, then kept."""
+    """One chain: its parameters are adapted during the warm-up and fixed after it."""
     density = partial(log_density, target)
-    warming, walking = jax.random.split(key)
+    warmup_key, chain_key = jax.random.split(key)
     adapt = blackjax.window_adaptation(
         blackjax.nuts,
         density,
@@ -129,43 +129,43 @@ def _chain(target: Target, draws: int, key: Any, start: Any) -> Any:
         target_acceptance_rate=ACCEPTED,
         adaptation_info_fn=get_filter_adapt_info_fn(),
     )
-    (state, parameters), _ = adapt.run(warming, start, WARMUP)
+    (state, parameters), _ = adapt.run(warmup_key, start, WARMUP)
     kernel = blackjax.nuts(density, **parameters)
 
     def step(state: Any, key: Any) -> tuple[Any, tuple[Any, Any]]:
         state, info = kernel.step(key, state)
         return state, (state.position, info.is_divergent)
 
-    return jax.lax.scan(step, state, jax.random.split(walking, draws))[1]
+    return jax.lax.scan(step, state, jax.random.split(chain_key, draws))[1]
 
 
 def moments(draws: Array, axes: Array) -> Moments:
-    """Of draws (pieces, draws, m) whose pieces are independent."""
+    """The moments of draws (pieces, draws, m) whose pieces are independent."""
     size = draws.shape[-1]
     centre, (row, column) = draws.mean((0, 1)), np.triu_indices(size)
-    away = draws - centre
-    first, second = away.mean(1), away.mT @ away / draws.shape[1]
-    turned = axes.T @ second @ axes
-    pieces = np.concat([first, first @ axes, second[:, row, column], turned[:, row, column]], 1)
+    deviations = draws - centre
+    means, products = deviations.mean(1), deviations.mT @ deviations / draws.shape[1]
+    along_axes = axes.T @ products @ axes
+    pieces = np.concat([means, means @ axes, products[:, row, column], along_axes[:, row, column]], 1)
     entries = pieces.mean(0)
     entries[: 2 * size] += np.concat([centre, centre @ axes])
-    return Moments(centre, second.mean(0), entries, standard_error(pieces))
+    return Moments(centre, products.mean(0), entries, standard_error(pieces))
 
 
 def compare(name: str, against: Reference, draws: Array, long: Array | None = None) -> Comparison:
     """Independent draws (replicas, m), and those of a long run (replicas, thetas, m), against NUTS."""
-    mine, truth, axes = moments(draws[:, None], against.axes), against.moments, against.axes
+    own, truth, axes = moments(draws[:, None], against.axes), against.moments, against.axes
     scale = np.sqrt(np.diag(truth.cov))
-    turned = [np.diag(axes.T @ cov @ axes) for cov in (mine.cov, truth.cov)]
-    logs = [np.linalg.slogdet(cov)[1] for cov in (mine.cov, truth.cov)]
+    variances = [np.diag(axes.T @ cov @ axes) for cov in (own.cov, truth.cov)]
+    logs = [np.linalg.slogdet(cov)[1] for cov in (own.cov, truth.cov)]
     return Comparison(
         name,
         draws,
-        shifts=(mine.mean - truth.mean) / scale,
-        spreads=np.sqrt(np.diag(mine.cov)) / scale,
-        along=np.sqrt(turned[0] / turned[1]),
+        shifts=(own.mean - truth.mean) / scale,
+        spreads=np.sqrt(np.diag(own.cov)) / scale,
+        along=np.sqrt(variances[0] / variances[1]),
         volume=float(np.exp((logs[0] - logs[1]) / (2 * len(scale)))),
-        z=largest_z(mine, truth),
+        z=largest_z(own, truth),
         z_long=None if long is None else largest_z(moments(long, axes), truth),
     )
 

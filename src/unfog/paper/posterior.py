@@ -1,10 +1,10 @@
-"""Each learner's posterior held against NUTS (paper/nuts.py), on the same rounds.
+"""Each learner's posterior compared with NUTS (paper/nuts.py), on the same rounds.
 
 One trial is played first, by an agent's denoiser and chooser with the learner `adf`, which is quick; what
-that learner is shown is the data. Every learner then meets the data as it would in the bandit: round by
-round, with its chain's steps before each decision. Replicas see the same rounds but other random numbers, so
-that their thetas before the decision after the last round are independent draws from what the agent would
-draw from. Some of a sampler's replicas then walk on without new rounds: a long run of the chain itself.
+that learner observes is the data. Every learner then gets the data as it would in the bandit: round by round,
+with its chain's steps before each decision. Replicas see the same rounds but other random numbers, so their
+thetas before the decision after the last round are independent draws from the distribution that the agent
+would draw from. Some of a sampler's chains are then continued without new rounds, as one long run.
 
 The figure shows the posterior's two widest directions, and every learner's mean and spread.
 """
@@ -56,7 +56,7 @@ _SHADES = [colour for colour in COLOURS if colour != "#7F7F7F"]
 
 
 class Data(NamedTuple):
-    """What a learner is shown, and what it knows before."""
+    """What a learner observes, and its prior knowledge."""
 
     known: Knowledge
     shown: list[Evidence]  # (n,)  of one trial each
@@ -66,7 +66,7 @@ class Data(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What was asked, and what came out; a second reference is for learners that average the context out."""
+    """Arguments and results of `check`; a second reference is for learners that average the context out."""
 
     agent: str
     rounds: int
@@ -77,7 +77,7 @@ class Check(NamedTuple):
 
 
 class _End(NamedTuple):
-    """Where some replicas have come to."""
+    """The state of some replicas after the last round."""
 
     parameters: Parameters
     state: State
@@ -110,7 +110,7 @@ def check(
     progress: Progress = quiet,
 ) -> Check:
     """Compare each learner with NUTS: `chains` replicas of it, `draws` of each of NUTS's chains."""
-    chosen = _checked(problem, agent, learners, rounds, seed, chains, draws)
+    chosen = _check_arguments(problem, agent, learners, rounds, seed, chains, draws)
     from unfog.paper import nuts
 
     data = play(problem, Catalogue("bernoulli")[f"{agent}-adf"], rounds, seed)
@@ -123,7 +123,7 @@ def check(
 
     tick(0)
     kinds = dict.fromkeys(learner.averages_context for learner in chosen.values())
-    references = {marginal: _reference(data, marginal, seed, draws) for marginal in kinds}
+    references = {marginal: _run_nuts(data, marginal, seed, draws) for marginal in kinds}
     tick(chains)
     comparisons = [
         nuts.compare(
@@ -136,14 +136,14 @@ def check(
     return Check(agent, rounds, seed, chains, list(references.values()), comparisons)
 
 
-def _checked(
+def _check_arguments(
     problem: Problem, agent: str, learners: Sequence[str], rounds: int, seed: int, chains: int, draws: int
 ) -> dict[str, Learner]:
-    """The learners by name, all else being in order."""
+    """Check the arguments of `check`; return the learners by name."""
     size = len(problem.knowledge().prior_mean)
     if problem.rewards.kind != "bernoulli" or size < 2:
-        found = f"{problem.rewards.kind} rewards of {size} features"
-        raise InputError("problem", found, "rewards of 0 or 1, of two features or more")
+        actual = f"{problem.rewards.kind} rewards of {size} features"
+        raise InputError("problem", actual, "rewards of 0 or 1, of two features or more")
     one_of("agent", agent, tuple(AGENTS))
     count("rounds", rounds, most=10_000)
     count("seed", seed, 0, MOST_SEED)
@@ -162,24 +162,25 @@ def _checked(
 
 def learner_named(agent: str, name: str) -> Learner:
     """A learner by its name and settings, written as in the names of agents: lmc:temperature=1."""
-    known = [one for one, learner in LEARNERS.items() if learner.rewards == "bernoulli"]
-    told = name.partition(":")[0]
-    if told not in known:
-        allowed = f"{', '.join(known)}; settings are written lmc:temperature=1"
-        raise InputError("learners", repr(name), allowed, nearest(told, known))
+    known_names = [known for known, learner in LEARNERS.items() if learner.rewards == "bernoulli"]
+    base = name.partition(":")[0]
+    if base not in known_names:
+        allowed = f"{', '.join(known_names)}; settings are written lmc:temperature=1"
+        raise InputError("learners", repr(name), allowed, nearest(base, known_names))
     return named([f"{agent}-{name}"], "learners", Catalogue("bernoulli"))[0].learner
 
 
 def play(problem: Problem, agent: Agent, rounds: int, seed: int) -> Data:
-    """The rounds of trial 0, as the agent's learner is shown them."""
+    """Play the rounds of trial 0; return what the agent's learner observes."""
     decisions = [decision for _, decision in played(problem, agent, rounds, [0], seed)]
-    shown = [one.evidence for one in decisions]
-    rows, spreads = np.concat([one.row() for one in shown]), np.concat([one.covariance() for one in shown])
-    rewards = np.concat([one.reward for one in decisions if one.reward is not None])
-    return Data(problem.knowledge(), shown, rows, spreads, rewards)
+    evidence = [decision.evidence for decision in decisions]
+    rows = np.concat([x.row() for x in evidence])
+    spreads = np.concat([x.covariance() for x in evidence])
+    rewards = np.concat([decision.reward for decision in decisions if decision.reward is not None])
+    return Data(problem.knowledge(), evidence, rows, spreads, rewards)
 
 
-def _reference(data: Data, marginal: bool, seed: int, draws: int) -> "Reference":
+def _run_nuts(data: Data, marginal: bool, seed: int, draws: int) -> "Reference":
     """NUTS on these rounds, with the context averaged out where the learner does so."""
     from unfog.paper import nuts
 
@@ -192,7 +193,7 @@ def walks(
     learner: Learner, data: Data, seed: int, replicas: int, tick: Callable[[int], None] = lambda _: None
 ) -> tuple[Array, Array | None]:
     """Draws as the agent would make them, (replicas, m), and a sampler's long run, (some, thetas, m)."""
-    walk = partial(_walk, learner, data, seed)
+    walk = partial(_play_replicas, learner, data, seed)
     if not isinstance(learner, Chain) or learner.normals(data.known, 1) == 0:
         belief = learner.belief(*walk(range(1))[:2])
         tick(replicas)
@@ -200,40 +201,40 @@ def walks(
         return belief.sample(normals[:, 0]), None
     ends = []
     pieces = [range(first, min(first + PIECE, replicas)) for first in range(0, replicas, PIECE)]
-    with ThreadPoolExecutor(cores()) as pool:  # NumPy lets go of the interpreter while it works
+    with ThreadPoolExecutor(cores()) as pool:  # NumPy releases the GIL while it works
         for piece, end in zip(pieces, pool.map(walk, pieces), strict=True):
             ends.append(end)
             tick(len(piece))
-    return np.concat([end.state.theta for end in ends]), _walk_on(learner, ends[0], len(data.rewards))
+    return np.concat([end.state.theta for end in ends]), _extend_chain(learner, ends[0], len(data.rewards))
 
 
-def _walk(learner: Learner, data: Data, seed: int, replicas: range) -> _End:
-    """Through all rounds, up to the decision after the last."""
+def _play_replicas(learner: Learner, data: Data, seed: int, replicas: range) -> _End:
+    """Play replicas of a learner through all rounds, up to the decision after the last."""
     draws = StepDraws(seed, replicas, learner if isinstance(learner, Chain) else None, data.known)
     parameters, state = learner.setup(data.known), learner.start(data.known, None)
     for t in range(len(data.rewards)):
-        state = _advance(learner, parameters, state, draws.next(t))
+        state = _advance_chain(learner, parameters, state, draws.next(t))
         state = learner.update(parameters, state, data.shown[t], data.rewards[t, None])
-    return _End(parameters, _advance(learner, parameters, state, draws.next(len(data.rewards))), draws)
+    return _End(parameters, _advance_chain(learner, parameters, state, draws.next(len(data.rewards))), draws)
 
 
-def _advance(learner: Learner, parameters: Parameters, state: State, normals: Array) -> State:
-    """Some steps of the chain: normals (steps, replicas, n)."""
+def _advance_chain(learner: Learner, parameters: Parameters, state: State, normals: Array) -> State:
+    """Take some steps of the chain, with normals (steps, replicas, n)."""
     if isinstance(learner, Chain):
-        with np.errstate(over="ignore", invalid="ignore"):  # where it leads is looked at in the end
+        with np.errstate(over="ignore", invalid="ignore"):  # `_finite` checks the result
             for step in normals:
                 state = learner.step(parameters, state, step)
     return state
 
 
-def _walk_on(learner: Learner, end: _End, seen: int) -> Array:
-    """More steps without new rounds: (replicas, thetas, m)."""
-    state, kept = end.state, []
+def _extend_chain(learner: Learner, end: _End, rounds: int) -> Array:
+    """Continue a chain without new rounds: (replicas, thetas, m)."""
+    state, thetas = end.state, []
     for _ in range(LONG_ROUNDS):
-        for normals in np.array_split(end.draws.next(seen), LONG_KEPT):
-            state = _advance(learner, end.parameters, state, normals)
-            kept.append(learner.belief(end.parameters, state).mean)
-    return np.stack(kept, 1)
+        for normals in np.array_split(end.draws.next(rounds), LONG_KEPT):
+            state = _advance_chain(learner, end.parameters, state, normals)
+            thetas.append(learner.belief(end.parameters, state).mean)
+    return np.stack(thetas, 1)
 
 
 def _finite(name: str, draws: Array, long: Array | None) -> tuple[Array, Array | None]:
@@ -242,33 +243,33 @@ def _finite(name: str, draws: Array, long: Array | None) -> tuple[Array, Array |
     return draws, long
 
 
-def figure(found: Check, title: str) -> "Figure":
+def figure(results: Check, title: str) -> "Figure":
     """Three panels: ellipses, means, spreads; the learners' names are the legend of all."""
-    with new_figure(PAGE, max(2.9, 1.4 + 0.34 * len(found.comparisons))) as chart:
+    with new_figure(PAGE, max(2.9, 1.4 + 0.34 * len(results.comparisons))) as chart:
         cloud, means, spreads = chart.subplots(1, 3, width_ratios=(1.25, 1, 1))
-        _ellipses(cloud, found.references[0], found.comparisons)
-        _means(means, found.comparisons)
-        _spreads(spreads, found.comparisons)
+        _draw_ellipses(cloud, results.references[0], results.comparisons)
+        _draw_means(means, results.comparisons)
+        _draw_spreads(spreads, results.comparisons)
         chart.get_layout_engine().set(wspace=0.06)  # type: ignore[union-attr, call-arg]
         add_title(chart, title)
-        chains, draws, _ = found.references[0].draws.shape
-        data = f"data: {found.rounds:,} rounds played by {found.agent}, seed {found.seed}"
+        chains, draws, _ = results.references[0].draws.shape
+        data = f"data: {results.rounds:,} rounds played by {results.agent}, seed {results.seed}"
         add_note(
             chart,
-            f"{data}; NUTS: {chains} × {draws:,} draws; learners: {found.chains:,} draws each, as used",
+            f"{data}; NUTS: {chains} × {draws:,} draws; learners: {results.chains:,} draws each, as used",
         )
     return chart
 
 
-def _ellipses(axes: "Axes", reference: "Reference", learners: "list[Comparison]") -> None:
-    """NUTS's draws along their two widest axes, and an ellipse of everyone's mean and covariance there."""
+def _draw_ellipses(axes: "Axes", reference: "Reference", learners: "list[Comparison]") -> None:
+    """NUTS's draws along their two widest axes, and an ellipse for each learner's mean and covariance."""
     widest = reference.axes[:, [-1, -2]]
     draws = reference.draws.reshape(-1, len(widest)) @ widest
-    shown = draws[:: max(1, len(draws) // CLOUD)]
-    axes.scatter(shown[:, 0], shown[:, 1], s=3, color="0.8", linewidths=0, rasterized=True)
+    cloud = draws[:: max(1, len(draws) // CLOUD)]
+    axes.scatter(cloud[:, 0], cloud[:, 1], s=3, color="0.8", linewidths=0, rasterized=True)
     axes.plot(*ellipse(draws), color=_GREY, linewidth=3.5, alpha=0.55)
     for learner in learners:
-        axes.plot(*ellipse(learner.draws @ widest), linewidth=1.3, **_style(learner.learner))
+        axes.plot(*ellipse(learner.draws @ widest), linewidth=1.3, **_line_style(learner.learner))
     middle, reach = draws.mean(0), REACH * draws.std(0).max()
     axes.set(xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach))
     axes.set_aspect("equal")
@@ -278,35 +279,41 @@ def _ellipses(axes: "Axes", reference: "Reference", learners: "list[Comparison]"
 
 def ellipse(draws: Array) -> Array:
     """The outline (2, points) that holds `LEVEL` of a Gaussian with the moments of these draws, (n, 2)."""
-    turn = np.linspace(0, 2 * np.pi, 181)
+    angles = np.linspace(0, 2 * np.pi, 181)
     values, vectors = np.linalg.eigh(np.cov(draws.T))
-    root = vectors * np.sqrt(np.maximum(values, 0))  # of a single point they may be anything about zero
+    root = vectors * np.sqrt(np.maximum(values, 0))  # for a single point they may be slightly negative
     radius = np.sqrt(-2 * np.log1p(-LEVEL))
-    outline: Array = draws.mean(0)[:, None] + radius * root @ np.stack([np.cos(turn), np.sin(turn)])
+    outline: Array = draws.mean(0)[:, None] + radius * root @ np.stack([np.cos(angles), np.sin(angles)])
     return outline
 
 
-def _means(axes: "Axes", learners: "list[Comparison]") -> None:
-    """Named rows, each with a sample of the learner's line."""
-    _strip(axes, {learner.learner: learner.shifts for learner in learners})
+def _draw_means(axes: "Axes", learners: "list[Comparison]") -> None:
+    """Draw a row of dots for each learner, with its name and a sample of its line."""
+    _draw_strip(axes, {learner.learner: learner.shifts for learner in learners})
     axes.axvline(0, color=_GREY, linewidth=0.8, zorder=0)
     axes.set_yticks(range(len(learners)), [learner.learner for learner in learners])
     axes.tick_params(axis="y", length=0, pad=31)
     for index, learner in enumerate(learners):
-        line = {"arrowstyle": "-", "shrinkA": 0, "shrinkB": 0, "linewidth": 1.3, **_style(learner.learner)}
-        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        axes.annotate("", (-0.02, index), (-24, 0), arrowprops=line, annotation_clip=False, **place)
+        line = {
+            "arrowstyle": "-",
+            "shrinkA": 0,
+            "shrinkB": 0,
+            "linewidth": 1.3,
+            **_line_style(learner.learner),
+        }
+        placement: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        axes.annotate("", (-0.02, index), (-24, 0), arrowprops=line, annotation_clip=False, **placement)
     edge = 1.08 * max(0.3, *(float(np.abs(learner.shifts).max()) for learner in learners))
     axes.set(xlabel="(mean − NUTS's) / s.d.", xlim=(-edge, edge))
     title_panel(axes, "means,\na dot a coordinate", 8)
 
 
-def _spreads(axes: "Axes", learners: "list[Comparison]") -> None:
-    """The same rows on a log axis; their medians in figures."""
+def _draw_spreads(axes: "Axes", learners: "list[Comparison]") -> None:
+    """Draw the same rows for spreads, on a log axis, with their medians as text."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     values = {one.learner: np.clip(one.spreads, FLOOR, CEILING) for one in learners}
-    _strip(axes, values)
+    _draw_strip(axes, values)
     axes.axvline(1, color=_GREY, linewidth=0.8, zorder=0)
     axes.set_yticks([])
     everyone = np.concat(list(values.values()))
@@ -318,12 +325,12 @@ def _spreads(axes: "Axes", learners: "list[Comparison]") -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
     for index, learner in enumerate(learners):
         style: dict[str, Any] = {
-            "color": _style(learner.learner)["color"],
+            "color": _line_style(learner.learner)["color"],
             "va": "center",
             "annotation_clip": False,
         }
-        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        axes.annotate(percent(float(np.median(learner.spreads))), (1, index), (4, 0), **style, **place)
+        placement: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        axes.annotate(percent(float(np.median(learner.spreads))), (1, index), (4, 0), **style, **placement)
     axes.set(xlabel="s.d. / NUTS's")
     title_panel(axes, "spreads,\nand their medians", 8)
 
@@ -333,18 +340,18 @@ def percent(share: float) -> str:
     return tables.percent(share, 0 if share >= 0.0995 else 1)
 
 
-def _strip(axes: "Axes", rows: Mapping[str, Array]) -> None:
-    """A row of dots for each learner, side by side so that they do not hide each other."""
+def _draw_strip(axes: "Axes", rows: Mapping[str, Array]) -> None:
+    """Draw a row of dots for each learner, spread out so that they do not hide each other."""
     for index, (name, values) in enumerate(rows.items()):
         lanes = index + np.linspace(-0.25, 0.25, len(values))
-        axes.scatter(values, lanes, s=11, color=_style(name)["color"], alpha=0.7, linewidths=0)
+        axes.scatter(values, lanes, s=11, color=_line_style(name)["color"], alpha=0.7, linewidths=0)
     axes.set_ylim(len(rows) - 0.45, -0.55)
 
 
-def _style(name: str) -> dict[str, Any]:
-    """Of a learner: the same in whichever company."""
+def _line_style(name: str) -> dict[str, Any]:
+    """The style of a learner's line, whichever others are drawn."""
     if name in _KNOWN:
-        place = _KNOWN.index(name)
-        return {"color": _SHADES[place], "linestyle": DASHES[place]}
+        index = _KNOWN.index(name)
+        return {"color": _SHADES[index], "linestyle": DASHES[index]}
     look = looks([name])[name]
     return {"color": look.colour, "linestyle": look.dash}

@@ -135,26 +135,30 @@ class Patients(NamedTuple):
     contexts: Array  # (n, d)  not a number where the record has a gap
     dose: Array  # (n,)  stable, in mg a week
 
-    def rows(self, places: Ints | slice) -> "Patients":
-        """The patients at these places."""
-        return Patients(self.contexts[places], self.dose[places])
+    def rows(self, indices: Ints | slice) -> "Patients":
+        """The patients at these indices."""
+        return Patients(self.contexts[indices], self.dose[indices])
 
 
 def patients(*, neighbours: bool = True) -> Patients:
-    """All with a stable dose; the file is looked for as every data set is."""
+    """All patients with a stable dose, from the data set `warfarin`."""
     return read(locate("warfarin"), neighbours=neighbours)
 
 
 def read(path: Path, *, neighbours: bool = True) -> Patients:
     """The patients of a file with a stable dose."""
-    with_dose = [row for row in _table(path) if _number(row, STABLE) == 1 and _number(row, DOSE) > 0]
+    with_dose = [
+        row for row in _read_table(path) if _read_number(row, STABLE) == 1 and _read_number(row, DOSE) > 0
+    ]
     if not with_dose:
         raise InputError("data", f"{path.name} has no patient with a stable dose", "some")
-    contexts = np.array([_context(row, NEIGHBOURS if neighbours else NEIGHBOURS[:1]) for row in with_dose])
-    return Patients(contexts, np.array([_number(row, DOSE) for row in with_dose]))
+    contexts = np.array(
+        [_read_context(row, NEIGHBOURS if neighbours else NEIGHBOURS[:1]) for row in with_dose]
+    )
+    return Patients(contexts, np.array([_read_number(row, DOSE) for row in with_dose]))
 
 
-def _table(path: Path) -> list[dict[str, str]]:
+def _read_table(path: Path) -> list[dict[str, str]]:
     needed = (DOSE, STABLE, "Age", "Race", "CYP2C9 consensus", *INDUCERS, *(one[0] for one in NEIGHBOURS))
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
@@ -165,22 +169,22 @@ def _table(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def _context(row: Row, markers: Sequence[Marker]) -> tuple[float, ...]:
-    alleles = _alleles(row)
+def _read_context(row: Row, markers: Sequence[Marker]) -> tuple[float, ...]:
+    alleles = _read_alleles(row)
     return (
-        _age(row),
-        _number(row, "Height (cm)"),
-        _number(row, "Weight (kg)"),
+        _read_age(row),
+        _read_number(row, "Height (cm)"),
+        _read_number(row, "Weight (kg)"),
         {"male": 1.0, "female": 0.0}.get(row["Gender"], np.nan),
         *RACES.get(row["Race"], (np.nan, np.nan)),
-        _vkorc1(row, markers),
+        _read_vkorc1(row, markers),
         *(float(alleles.count(name)) if alleles else np.nan for name in ("*2", "*3")),
-        float(_number(row, "Amiodarone (Cordarone)") == 1),
-        float(any(_number(row, name) == 1 for name in INDUCERS)),
+        float(_read_number(row, "Amiodarone (Cordarone)") == 1),
+        float(any(_read_number(row, name) == 1 for name in INDUCERS)),
     )
 
 
-def _number(row: Row, name: str) -> float:
+def _read_number(row: Row, name: str) -> float:
     text = row[name]
     try:
         return np.nan if text in UNKNOWN else float(text)
@@ -189,18 +193,18 @@ def _number(row: Row, name: str) -> float:
         raise InputError("data", problem, "a number, NA or nothing") from None
 
 
-def _age(row: Row) -> float:
+def _read_age(row: Row) -> float:
     """The decade: the first digit of 60 - 69, or of 90+."""
     return np.nan if row["Age"] in UNKNOWN else float(row["Age"][0])
 
 
-def _alleles(row: Row) -> list[str]:
-    """The two of CYP2C9; others than *2 and *3 are rare here, and count as neither."""
+def _read_alleles(row: Row) -> list[str]:
+    """The two alleles of CYP2C9; those other than *2 and *3 are rare here, and count as neither."""
     genotype = row["CYP2C9 consensus"]
     return [] if genotype in UNKNOWN else genotype.split("/")
 
 
-def _vkorc1(row: Row, markers: Sequence[Marker]) -> float:
+def _read_vkorc1(row: Row, markers: Sequence[Marker]) -> float:
     by_race = row["Race"] in ("White", "Asian")
     for name, genotypes, needs_race in markers:
         if row[name] in genotypes and (by_race or not needs_race):
@@ -221,14 +225,14 @@ class Repeated(NamedTuple):
 
 
 def repeated(path: Path | None = None) -> dict[str, Repeated]:
-    """How often a second genotyping, done to check the first, came to another result."""
-    rows = _table(locate("warfarin") if path is None else path)
-    found = {}
+    """How often a second genotyping, done to check the first, gave a different result."""
+    rows = _read_table(locate("warfarin") if path is None else path)
+    results = {}
     for name, column, names in CALLED:
         pairs = [(row[column.format(names[0])], row[column.format(names[1])]) for row in rows]
         known = [pair for pair in pairs if not UNKNOWN & {*pair}]
-        found[name] = Repeated(len(known), sum(first != second for first, second in known))
-    return found
+        results[name] = Repeated(len(known), sum(first != second for first, second in known))
+    return results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,51 +258,51 @@ class Errors:
         check_share("lost", self.lost, 0.99)
 
     def noisy(self, contexts: Array, source: np.random.Generator) -> Array:
-        """The record (n, d) as it would have been seen; what is missing stays missing."""
-        found = contexts.copy()
+        """The record (n, d) with errors; what is missing stays missing."""
+        noisy = contexts.copy()
         for name in MEANS:
-            drawn = MEANS[name] + SPREADS[name] * source.standard_normal(len(found))
-            found[:, COORDINATES.index(name)] += self.reported * drawn
+            misreport = MEANS[name] + SPREADS[name] * source.standard_normal(len(noisy))
+            noisy[:, COORDINATES.index(name)] += self.reported * misreport
         for name in GENOTYPES:
-            place, draws = COORDINATES.index(name), source.random((2, len(found)))
-            found[:, place] = _called(found[:, place], draws[0] < self.miscalled, draws[1] < 0.5)
+            column, draws = COORDINATES.index(name), source.random((2, len(noisy)))
+            noisy[:, column] = _miscall(noisy[:, column], draws[0] < self.miscalled, draws[1] < 0.5)
         for names in TESTS:
-            gone = source.random(len(found)) < self.lost
+            is_lost = source.random(len(noisy)) < self.lost
             for name in names:
-                found[gone, COORDINATES.index(name)] = np.nan
-        return found
+                noisy[is_lost, COORDINATES.index(name)] = np.nan
+        return noisy
 
 
-def _called(alleles: Array, wrong: Bools, more: Bools) -> Array:
-    """One allele more or less where the call is wrong; from 0 there is no less, and from 2 no more."""
-    step = np.where(alleles == 0, 1.0, np.where(alleles == MOST, -1.0, np.where(more, 1.0, -1.0)))
-    return np.where(wrong, alleles + step, alleles)
+def _miscall(alleles: Array, is_wrong: Bools, goes_up: Bools) -> Array:
+    """Add or remove an allele where the call is wrong; 0 can only go up, and 2 only down."""
+    step = np.where(alleles == 0, 1.0, np.where(alleles == MOST, -1.0, np.where(goes_up, 1.0, -1.0)))
+    return np.where(is_wrong, alleles + step, alleles)
 
 
 def bucket(dose: Array) -> Ints:
     """The arm that a weekly dose (...,) falls into."""
-    found: Ints = (dose >= EDGES[0]).astype(np.intp) + (dose > EDGES[1])
-    return found
+    arm: Ints = (dose >= EDGES[0]).astype(np.intp) + (dose > EDGES[1])
+    return arm
 
 
 def rewards(dose: Array, kind: str = "bucket") -> Array:
-    """Of every arm, (..., K), to patients whose stable dose is this (...,)."""
+    """The reward of every arm, (..., K), for patients with these stable doses (...,)."""
     if one_of("reward", kind, REWARDS) == "graded":
         return -np.abs(np.log(np.array(TYPICAL) / dose[..., None]))
     return np.where(bucket(dose)[..., None] == np.arange(len(ARMS)), 0.0, -1.0)
 
 
 class Mistakes(NamedTuple):
-    """Of every decision, (...,)."""
+    """What is wrong with each decision, (...,)."""
 
-    wrong: Bools  # another arm than the stable dose falls into
+    wrong: Bools  # not the arm that the stable dose falls into
     severe: Bools  # low for high, or high for low
 
 
 def mistakes(dose: Array, arm: Ints) -> Mistakes:
-    """What is wrong with giving these arms (...,) to patients of these stable doses (...,)."""
-    apart = np.abs(bucket(dose) - arm)
-    return Mistakes(apart > 0, apart > 1)
+    """The mistakes in giving these arms (...,) to patients with these stable doses (...,)."""
+    distance = np.abs(bucket(dose) - arm)
+    return Mistakes(distance > 0, distance > 1)
 
 
 class Lines(NamedTuple):
@@ -312,12 +316,12 @@ class Lines(NamedTuple):
         return (values - self.centre[..., None, :]) / self.scale[..., None, :]
 
     def outside(self, inside: Array) -> Array:
-        """And back."""
+        """Values (..., n, d) from these units."""
         return inside * self.scale[..., None, :] + self.centre[..., None, :]
 
 
 class Told(NamedTuple):
-    """The channel, in deviations of true contexts; and what it takes to get there."""
+    """The channel, in deviations of true contexts, and the lines that convert to them."""
 
     context_mean: Array  # (..., d)
     context_cov: Array  # (..., d, d)
@@ -325,7 +329,7 @@ class Told(NamedTuple):
     bias_cov: Array  # (..., d, d)
     record: Lines  # from true contexts
     noisy: Lines  # from noisy ones
-    face_value: Lines  # from noisy ones to deviations of noisy ones, for those who take them for true
+    face_value: Lines  # from noisy ones to deviations of noisy ones, for agents that take them for true
 
     def filled(self, contexts: Array, noise: Array) -> Array:
         """The mean of the true context given what is not missing: (..., n, d) in deviations."""
@@ -335,58 +339,60 @@ class Told(NamedTuple):
         return posterior_mean(shrunk, np.where(gaps, mean, contexts), np.zeros_like(mean))
 
     def denoised(self, noisy: Array) -> Array:
-        """That of noisy contexts (..., n, d)."""
+        """The mean of the true context given noisy contexts (..., n, d)."""
         return self.filled(self.noisy.inside(noisy), self.noise_cov)
 
 
 def told(record: Array, noisy: Array) -> Told:
-    """Find out what agents are told, from pairs (n, d) with gaps."""
-    units, face_value = (Lines(np.nanmean(seen, 0), np.nanstd(seen, 0)) for seen in (record, noisy))
+    """Estimate what agents are told from pairs (n, d) with gaps."""
+    units, face_value = (
+        Lines(np.nanmean(contexts, 0), np.nanstd(contexts, 0)) for contexts in (record, noisy)
+    )
     standard = units.inside(record)
-    pairs = [_line(*both) for both in zip(standard.T, noisy.T, strict=True)]
+    pairs = [_fit_line(*pair) for pair in zip(standard.T, noisy.T, strict=True)]
     gain, offset, variance, count = np.array(pairs).T
     noise = np.maximum(variance / gain**2, LEAST)
     covs = np.diag(noise), np.diag(np.maximum(noise / count, LEAST))
     return Told(*moments(standard), *covs, units, Lines(offset, gain), face_value)
 
 
-def _line(true: Array, noisy: Array) -> tuple[float, float, float, int]:
-    """Gain, offset, the variance of what is left, and of how many pairs."""
+def _fit_line(true: Array, noisy: Array) -> tuple[float, float, float, int]:
+    """The gain, offset, residual variance and number of pairs of a coordinate."""
     known = ~np.isnan(true + noisy)
     x, y = true[known, None], noisy[known, None]
     line = affine(y, x)
-    left = y - line.offset - line.gain * x
-    return line.gain.item(), line.offset.item(), float(np.mean(left**2)), len(left)
+    residuals = y - line.offset - line.gain * x
+    return line.gain.item(), line.offset.item(), float(np.mean(residuals**2)), len(residuals)
 
 
 def moments(rows: Array, steps: int = STEPS) -> tuple[Array, Array]:
     """Mean (d,) and covariance (d, d) of rows (n, d) with gaps, by maximum likelihood."""
     gaps = np.isnan(rows)
-    patterns, which, counts = np.unique(gaps, axis=0, return_inverse=True, return_counts=True)
+    patterns, pattern_of, counts = np.unique(gaps, axis=0, return_inverse=True, return_counts=True)
     mean, cov = np.nanmean(rows, 0), np.diag(np.nanvar(rows, 0))
     floor = LEAST * cov
     for _ in range(steps):
         precision = masked_inverse(cov, (~patterns).astype(np.float64))  # one for each pattern of gaps
         gain = cov @ precision
-        filled = mean + matvec(gain[which], np.where(gaps, 0.0, rows - mean))
-        left = np.tensordot(counts / len(rows), cov - gain @ cov, 1)
+        filled = mean + matvec(gain[pattern_of], np.where(gaps, 0.0, rows - mean))
+        unexplained = np.tensordot(counts / len(rows), cov - gain @ cov, 1)
         mean = filled.mean(0)
-        cov = (filled - mean).T @ (filled - mean) / len(rows) + left + floor
+        cov = (filled - mean).T @ (filled - mean) / len(rows) + unexplained + floor
     return mean, (cov + cov.T) / 2
 
 
-def stacked(found: Sequence[Told]) -> Told:
-    """One for each order of patients, side by side."""
+def stacked(channels: Sequence[Told]) -> Told:
+    """Stack what agents are told in several orders of the patients, on a leading axis."""
     return Told(
-        np.stack([one.context_mean for one in found]),
-        np.stack([one.context_cov for one in found]),
-        np.stack([one.noise_cov for one in found]),
-        np.stack([one.bias_cov for one in found]),
-        _side_by_side([one.record for one in found]),
-        _side_by_side([one.noisy for one in found]),
-        _side_by_side([one.face_value for one in found]),
+        np.stack([x.context_mean for x in channels]),
+        np.stack([x.context_cov for x in channels]),
+        np.stack([x.noise_cov for x in channels]),
+        np.stack([x.bias_cov for x in channels]),
+        _stack_lines([x.record for x in channels]),
+        _stack_lines([x.noisy for x in channels]),
+        _stack_lines([x.face_value for x in channels]),
     )
 
 
-def _side_by_side(found: Sequence[Lines]) -> Lines:
-    return Lines(np.stack([one.centre for one in found]), np.stack([one.scale for one in found]))
+def _stack_lines(lines: Sequence[Lines]) -> Lines:
+    return Lines(np.stack([line.centre for line in lines]), np.stack([line.scale for line in lines]))

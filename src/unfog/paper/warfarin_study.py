@@ -133,30 +133,30 @@ PHARMACOGENETIC = Algorithm(
 
 
 def weekly_dose(algorithm: Algorithm, contexts: Array) -> Array:
-    """What an algorithm says, in mg a week, for contexts (..., d) with their gaps."""
-    column = {name: contexts[..., place] for place, name in enumerate(COORDINATES)}
+    """The dose that an algorithm gives, in mg a week, for contexts (..., d) with gaps."""
+    column = {name: contexts[..., i] for i, name in enumerate(COORDINATES)}
     root = np.full(contexts.shape[:-1], algorithm.constant)
     for name, weight in algorithm.plain.items():
         root += weight * np.nan_to_num(column[name], nan=AVERAGE.get(name, 0.0))
     root += np.where(np.isnan(column["asian"]), algorithm.unknown_race, 0.0)
-    first = _shares(column["vkorc1"]) @ np.array(algorithm.vkorc1)
+    first = _allele_shares(column["vkorc1"]) @ np.array(algorithm.vkorc1)
     root += np.where(np.isnan(column["vkorc1"]), algorithm.unknown_vkorc1, first)
-    two, three = (_shares(column[name]) for name in ("cyp2c9_2", "cyp2c9_3"))
+    two, three = (_allele_shares(column[name]) for name in ("cyp2c9_2", "cyp2c9_3"))
     second = np.vecdot(two @ np.array(algorithm.cyp2c9), three)
     unknown = np.isnan(column["cyp2c9_2"] + column["cyp2c9_3"])
     root += np.where(unknown, algorithm.unknown_cyp2c9, second)
-    found: Array = root**2
-    return found
+    dose: Array = root**2
+    return dose
 
 
-def _shares(alleles: Array) -> Array:
-    """How far a number (...,) is 0, 1 and 2 alleles, (..., 3): all of it where it is whole."""
+def _allele_shares(alleles: Array) -> Array:
+    """Weights (..., 3) of 0, 1 and 2 alleles that interpolate an expected number (...,)."""
     within = np.clip(np.nan_to_num(alleles), 0, MOST)
     return np.maximum(0.0, 1 - np.abs(within[..., None] - np.arange(MOST + 1)))
 
 
 class Scene(NamedTuple):
-    """Some orders of the patients side by side, those set apart taken away: B orders, n patients."""
+    """B orders of the n patients that are left after some were set apart for calibration."""
 
     record: Array  # (B, n, d)
     noisy: Array  # (B, n, d)
@@ -167,100 +167,100 @@ class Scene(NamedTuple):
     seed: int
 
     def face_value(self) -> Array:
-        """Noisy contexts as the naive see them: in deviations, zero where they are missing."""
+        """Noisy contexts as naive agents see them: in deviations, zero where missing."""
         return np.nan_to_num(self.told.face_value.inside(self.noisy), nan=0.0)
 
 
 def scene(patients: Patients, errors: Errors, *, orders: int, apart: int, reward: str, seed: int) -> Scene:
-    """The orders 0, 1, ... of a seed; errors are drawn anew for each."""
-    found, channels = [], []
+    """Draw the orders 0, 1, ... of a seed, each with its own errors."""
+    remaining, channels = [], []
     for order in range(orders):
-        source = generator(seed, order, "warfarin")
-        shuffled = patients.rows(source.permutation(len(patients.dose)))
-        noisy = errors.noisy(shuffled.contexts, source)
+        rng = generator(seed, order, "warfarin")
+        shuffled = patients.rows(rng.permutation(len(patients.dose)))
+        noisy = errors.noisy(shuffled.contexts, rng)
         channels.append(told(shuffled.contexts[:apart], noisy[:apart]))
-        found.append((shuffled.contexts[apart:], noisy[apart:], shuffled.dose[apart:]))
-    record, noisy, dose = (np.stack(part) for part in zip(*found, strict=True))
+        remaining.append((shuffled.contexts[apart:], noisy[apart:], shuffled.dose[apart:]))
+    record, noisy, dose = (np.stack(part) for part in zip(*remaining, strict=True))
     return Scene(record, noisy, dose, rewards(dose, reward), stacked(channels), reward, seed)
 
 
-class Shown(NamedTuple):
-    """What an agent meets."""
+class Inputs(NamedTuple):
+    """The contexts, rewards and channel that an agent is given."""
 
     contexts: Array  # (B, n, d)  not a number where they are missing
-    paid: Array  # (B, n, K)  of which it is shown the arm's that it gave
+    paid: Array  # (B, n, K)  the agent sees only that of the arm it gave
     channel: tuple[Array, Array, Array, Array]  # the first four fields of `Knowledge`
 
 
-def _dosed(scene: Scene, name: str, shown: Shown) -> Ints:
-    """The arms (B, n) that an agent gives, patient after patient."""
+def _play_agent(cohort: Scene, name: str, inputs: Inputs) -> Ints:
+    """Play an agent patient by patient; return its arms (B, n)."""
     [agent], features = named([name]), PerArm(K, D)
     theta = prior(features, 0.0, np.array([INTERCEPT] + [SLOPE] * D))
-    known = Knowledge(*shown.channel, *theta, reward_var=np.asarray(VARIANCE[scene.reward]))
+    known = Knowledge(*inputs.channel, *theta, reward_var=np.asarray(VARIANCE[cohort.reward]))
     setup, memory = rounds.begin(agent, known)
-    orders, patients = shown.contexts.shape[:2]
-    draws = RoundDraws(scene.seed, range(orders), "agent", agent.chooser.normals(known)).next(patients)
+    orders, patients = inputs.contexts.shape[:2]
+    draws = RoundDraws(cohort.seed, range(orders), "agent", agent.chooser.normals(known)).next(patients)
     arms = []
     for t in range(patients):
 
         def pay(arm: Ints, t: int = t) -> Array:
-            return pick(shown.paid[:, t], arm)
+            return pick(inputs.paid[:, t], arm)
 
-        offer = rounds.Offer(shown.contexts[:, t], time=np.asarray(t))
+        offer = rounds.Offer(inputs.contexts[:, t], time=np.asarray(t))
         memory, decision = rounds.play(agent, setup, memory, features, offer, draws[:, t], pay)
         arms.append(decision.arm)
     return np.stack(arms, 1)
 
 
-def _naive(scene: Scene) -> Ints:
-    return _dosed(scene, NAIVE, Shown(scene.face_value(), scene.paid, NOTHING))
+def _naive(cohort: Scene) -> Ints:
+    return _play_agent(cohort, NAIVE, Inputs(cohort.face_value(), cohort.paid, NOTHING))
 
 
-def _denoised(scene: Scene) -> Ints:
-    known = scene.told
+def _denoised(cohort: Scene) -> Ints:
+    known = cohort.told
     channel = known.context_mean, known.context_cov, known.noise_cov, known.bias_cov
-    return _dosed(scene, DENOISED, Shown(known.noisy.inside(scene.noisy), scene.paid, channel))
+    return _play_agent(cohort, DENOISED, Inputs(known.noisy.inside(cohort.noisy), cohort.paid, channel))
 
 
-def _complete(scene: Scene) -> Ints:
-    """In each order those who lack nothing move up; orders have not equally many, and ends go unused."""
-    lacks = np.isnan(scene.noisy).any(-1)
-    places = np.argsort(lacks, axis=1, kind="stable")[:, : (~lacks).sum(1).max()]
-    rows = np.arange(len(places))[:, None]
-    shown = Shown(scene.face_value()[rows, places], scene.paid[rows, places], NOTHING)
-    arms = np.full(lacks.shape, MEDIUM)
-    np.put_along_axis(arms, places, _dosed(scene, NAIVE, shown), 1)
-    return np.where(lacks, MEDIUM, arms)
+def _complete(cohort: Scene) -> Ints:
+    """Play `naive` on the complete contexts, moved to the front of each order; arms after them are unused."""
+    is_incomplete = np.isnan(cohort.noisy).any(-1)
+    indices = np.argsort(is_incomplete, axis=1, kind="stable")[:, : (~is_incomplete).sum(1).max()]
+    rows = np.arange(len(indices))[:, None]
+    inputs = Inputs(cohort.face_value()[rows, indices], cohort.paid[rows, indices], NOTHING)
+    arms = np.full(is_incomplete.shape, MEDIUM)
+    np.put_along_axis(arms, indices, _play_agent(cohort, NAIVE, inputs), 1)
+    return np.where(is_incomplete, MEDIUM, arms)
 
 
-def _pharmacogenetic_denoised(scene: Scene) -> Ints:
-    contexts = scene.told.record.outside(scene.told.denoised(scene.noisy))
+def _pharmacogenetic_denoised(cohort: Scene) -> Ints:
+    contexts = cohort.told.record.outside(cohort.told.denoised(cohort.noisy))
     return bucket(weekly_dose(PHARMACOGENETIC, contexts))
 
 
-def _line(scene: Scene, contexts: Array) -> Ints:
-    """The best by the lines that fit each arm's rewards in hindsight: contexts (B, n, d)."""
+def _hindsight_arms(cohort: Scene, contexts: Array) -> Ints:
+    """The best arms by lines fitted to each arm's rewards in hindsight; contexts are (B, n, d)."""
     design = np.concat([np.ones((*contexts.shape[:-1], 1)), contexts], -1)
     gram = design.mT @ design + RIDGE * np.eye(D + 1)
-    return np.argmax(design @ np.linalg.solve(gram, design.mT @ scene.paid), -1)
+    return np.argmax(design @ np.linalg.solve(gram, design.mT @ cohort.paid), -1)
 
 
-def _line_record(scene: Scene) -> Ints:
-    nothing = np.zeros_like(scene.told.noise_cov)
-    return _line(scene, scene.told.filled(scene.told.record.inside(scene.record), nothing))
+def _hindsight_arms_of_record(cohort: Scene) -> Ints:
+    nothing = np.zeros_like(cohort.told.noise_cov)
+    return _hindsight_arms(cohort, cohort.told.filled(cohort.told.record.inside(cohort.record), nothing))
 
 
 POLICIES: Mapping[str, Callable[[Scene], Ints]] = {
     "naive": _naive,
     "denoised": _denoised,
     "complete": _complete,
-    "medium": lambda scene: bucket(np.full(scene.dose.shape, FIXED)),
-    "clinical": lambda scene: bucket(weekly_dose(CLINICAL, scene.noisy)),
-    "pharmacogenetic": lambda scene: bucket(weekly_dose(PHARMACOGENETIC, scene.noisy)),
+    "medium": lambda cohort: bucket(np.full(cohort.dose.shape, FIXED)),
+    "clinical": lambda cohort: bucket(weekly_dose(CLINICAL, cohort.noisy)),
+    "pharmacogenetic": lambda cohort: bucket(weekly_dose(PHARMACOGENETIC, cohort.noisy)),
     "pharmacogenetic-denoised": _pharmacogenetic_denoised,
-    "line-naive": lambda scene: _line(scene, scene.face_value()),
-    "line-denoised": lambda scene: _line(scene, scene.told.denoised(scene.noisy)),
-    "line-record": _line_record,
+    "line-naive": lambda cohort: _hindsight_arms(cohort, cohort.face_value()),
+    "line-denoised": lambda cohort: _hindsight_arms(cohort, cohort.told.denoised(cohort.noisy)),
+    "line-record": _hindsight_arms_of_record,
 }
 
 
@@ -283,7 +283,7 @@ class Outcome(NamedTuple):
     wrong_late: Array  # share of `wrong` among the last patients
 
     def less(self, other: "Outcome") -> "Outcome":
-        """The difference, order by order."""
+        """The difference to another outcome, order by order."""
         return Outcome(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
@@ -314,15 +314,15 @@ def compare(
         raise InputError("apart", apart, f"fewer than the {len(patients.dose)} patients")
     for name in policies:
         one_of("policies", name, list(POLICIES))
-    found = scene(patients, errors, orders=orders, apart=apart, reward=reward, seed=seed)
-    return {name: outcome(found, POLICIES[name](found)) for name in policies}
+    cohort = scene(patients, errors, orders=orders, apart=apart, reward=reward, seed=seed)
+    return {name: outcome(cohort, POLICIES[name](cohort)) for name in policies}
 
 
-def outcome(scene: Scene, arm: Ints) -> Outcome:
-    """What came of giving these arms (B, n)."""
-    wrong, severe = mistakes(scene.dose, arm)
+def outcome(cohort: Scene, arm: Ints) -> Outcome:
+    """The outcome of giving these arms (B, n)."""
+    wrong, severe = mistakes(cohort.dose, arm)
     late = wrong[:, -LAST:].mean(1)
-    return Outcome(wrong.mean(1), severe.mean(1), pick(scene.paid, arm).mean(1), late)
+    return Outcome(wrong.mean(1), severe.mean(1), pick(cohort.paid, arm).mean(1), late)
 
 
 class Interval(NamedTuple):
@@ -343,8 +343,8 @@ def interval(values: Array) -> Interval:
     >>> print(warfarin_study.interval(np.array([0.31, 0.29, 0.30, 0.32])))
     0.3050 ± 0.0127
     """
-    found = estimate(values)
-    return Interval(found.mean, found.half_width())
+    estimated = estimate(values)
+    return Interval(estimated.mean, estimated.half_width())
 
 
 def log(
@@ -368,13 +368,15 @@ def log(
     """
     if positive("floor", floor) > 1:
         raise InputError("floor", floor, "a number greater than 0 and at most 1")
-    source, people = generator(seed, 0, "warfarin-log"), patients() if people is None else people
-    people = people.rows(source.permutation(len(people.dose)))
-    noisy = (errors or Errors()).noisy(people.contexts, source)
+    rng, people = generator(seed, 0, "warfarin-log"), patients() if people is None else people
+    people = people.rows(rng.permutation(len(people.dose)))
+    noisy = (errors or Errors()).noisy(people.contexts, rng)
     arms = len(ARMS)
-    usual = bucket(weekly_dose(CLINICAL, noisy))
-    probabilities = floor / arms + (1 - floor) * (usual[:, None] == np.arange(arms))
-    arm = np.where(source.random(len(usual)) < floor, source.integers(arms, size=len(usual)), usual)
+    clinical_arm = bucket(weekly_dose(CLINICAL, noisy))
+    probabilities = floor / arms + (1 - floor) * (clinical_arm[:, None] == np.arange(arms))
+    arm = np.where(
+        rng.random(len(clinical_arm)) < floor, rng.integers(arms, size=len(clinical_arm)), clinical_arm
+    )
     paid = pick(rewards(people.dose, reward), arm)
     return Log(
         coordinates=COORDINATES,

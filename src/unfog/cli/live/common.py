@@ -1,4 +1,4 @@
-"""What the commands of `unfog live` share: a store or a service, JSON in and out, files by rename.
+"""What the commands of `unfog live` share: opening a store or a service, reading and printing JSON.
 
 With --url a command on a store asks a service instead, and then the STORE may be left out.
 """
@@ -35,7 +35,7 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where problems are: the file of a store, or the address of a service and a key that it takes."""
+    """Where problems are: the file of a store, or the URL of a service and a key for it."""
 
     text: str
     key: str | None = None
@@ -73,25 +73,25 @@ Sync = Annotated[
 
 
 @contextmanager
-def opened(place: Place, sync: str = "full", *, create: bool = False) -> Iterator["Store | Client"]:
-    """The store, closed at the end; one that is not there is made only where that is meant. Or a service."""
+def opened(location: Place, sync: str = "full", *, create: bool = False) -> Iterator["Store | Client"]:
+    """Open a store, which must exist unless `create` is true, or connect to a service."""
     from unfog import _io, live
     from unfog.serve import Client
     from unfog.validation import InputError
 
-    if place.remote:
-        with Client(place.text, place.key) as client:
+    if location.remote:
+        with Client(location.text, location.key) as client:
             yield client
         return
-    if not create and not place.path.exists():
+    if not create and not location.path.exists():
         allowed = "a store that is there; `unfog live make` makes one"
-        raise InputError("store", f"there is no {place}", allowed, _io.near(place.path))
-    with live.open(place.path, sync=sync) as store:
+        raise InputError("store", f"there is no {location}", allowed, _io.near(location.path))
+    with live.open(location.path, sync=sync) as store:
         yield store
 
 
 def check_known(store: "Store | Client", name: str) -> None:
-    """Refuse the name of a problem that there is not; its code need not be there, to read its log."""
+    """Check that a problem exists, without importing the code that it may need."""
     from unfog.live import Unknown
 
     if name not in store.names():
@@ -109,21 +109,21 @@ def text_of(field: str, word: str) -> str:
 
 
 def parsed(field: str, text: str, example: str) -> Any:
-    """What a text says in JSON: no NaN, no name twice."""
+    """Parse JSON, refusing NaN and repeated names."""
     from unfog.live.transfer import refuse_constant
     from unfog.validation import InputError
 
     try:
-        return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=_distinct)
+        return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=_check_distinct)
     except (ValueError, RecursionError) as error:
         raise InputError(field, text.strip() or "nothing", f"JSON such as {example} ({error})") from None
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _check_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise ValueError("a name stands twice")
-    return found
+    return fields
 
 
 def read_file(field: str, path: Path) -> str:
@@ -134,10 +134,10 @@ def read_file(field: str, path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else error
+        why = error.strerror if isinstance(error, OSError) else error
         near = _io.near(path) if _io.is_missing(path) else ""
         allowed = "a file that can be read, in UTF-8"
-        raise InputError(field, f"{path} cannot be read ({said})", allowed, near) from None
+        raise InputError(field, f"{path} cannot be read ({why})", allowed, near) from None
 
 
 def say(answer: Mapping[str, Any]) -> None:
@@ -146,12 +146,12 @@ def say(answer: Mapping[str, Any]) -> None:
 
 
 def say_receipt(receipt: "Receipt", **more: str) -> None:
-    """What became of something reported."""
+    """Print the receipt of a report, with fields in front of it."""
     say({**more, **receipt._asdict()})
 
 
 def write(path: Path, texts: Iterable[str], store: "Store | Client") -> None:
-    """A file that appears whole or not at all; it must not take the place of the store."""
+    """Write a file atomically; it must not be the store or one of its files."""
     from unfog._io import write_atomically
 
     refuse_store("out", path, store)
@@ -159,7 +159,7 @@ def write(path: Path, texts: Iterable[str], store: "Store | Client") -> None:
 
 
 def refuse_store(field: str, path: Path, store: "Store | Client") -> None:
-    """Complain of a file to be written that is the store, or lies beside it as a part of it."""
+    """Raise InputError if the file to be written is the store or one of its files."""
     from unfog.live import Store
     from unfog.validation import InputError
 
@@ -169,49 +169,49 @@ def refuse_store(field: str, path: Path, store: "Store | Client") -> None:
         store.path.name,
         *(f"{store.path.name}-{part}" for part in ("wal", "shm", "holder", "journal", "keys")),
     ]
-    found = path.expanduser().resolve()
-    if found.parent == store.path.parent and found.name in own:
+    resolved = path.expanduser().resolve()
+    if resolved.parent == store.path.parent and resolved.name in own:
         raise InputError(field, str(path), "another file: this one is the store's")
 
 
 class Anywhere(TyperCommand):
-    """With an address and a word too few, the word that is missing is the STORE, which comes first."""
+    """A command whose STORE, the first argument, may be left out when --url is given."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the address where the STORE would be."""
-        given, _, _ = self.make_parser(ctx).parse_args(list(args))
-        url = given.get("url")
-        places = [one.name for one in self.params if isinstance(one, TyperArgument)]
-        words = sum(isinstance(given.get(name or ""), str) for name in places)
-        missing = isinstance(url, str) and words < len(places)
-        return super().parse_args(ctx, [str(url), *args] if missing else args)
+        """Put the URL in the place of a missing STORE."""
+        values, _, _ = self.make_parser(ctx).parse_args(list(args))
+        url = values.get("url")
+        names = [param.name for param in self.params if isinstance(param, TyperArgument)]
+        words = sum(isinstance(values.get(name or ""), str) for name in names)
+        lacks_store = isinstance(url, str) and words < len(names)
+        return super().parse_args(ctx, [str(url), *args] if lacks_store else args)
 
 
 def anywhere(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with these options, which are made one with its STORE."""
+    """Add the options of a service to a command; they replace its STORE."""
 
     @wraps(command)
-    def asked(
-        *, store: Place, url: str | None = None, service_key_file: Path | None = None, **told: Any
+    def wrapper(
+        *, store: Place, url: str | None = None, service_key_file: Path | None = None, **arguments: Any
     ) -> None:
-        command(store=_place(store, url, service_key_file), **told)
+        command(store=_resolve_location(store, url, service_key_file), **arguments)
 
-    own = inspect.signature(command)
+    signature = inspect.signature(command)
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         for name, kind in OPTIONS.items()
     ]
-    vars(asked)["__signature__"] = own.replace(parameters=[*own.parameters.values(), *more])
-    asked.__annotations__ = {**command.__annotations__, **OPTIONS}
-    return asked
+    vars(wrapper)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), *more])
+    wrapper.__annotations__ = {**command.__annotations__, **OPTIONS}
+    return wrapper
 
 
-def _place(store: Place, url: str | None, key_file: Path | None) -> Place:
-    """A key is read from a file: words of a command line can be seen by others on the machine."""
+def _resolve_location(store: Place, url: str | None, key_file: Path | None) -> Place:
+    """The store or service of a command; its key is in a file, since other users can see arguments."""
     from unfog.validation import InputError
 
     key = None if key_file is None else read_file("service-key-file", key_file).strip()
-    place = Place(store.text if url is None else url, key)
-    if not place.remote and (url is not None or key is not None):
-        raise InputError("url", place.text, "the address of a service, such as http://127.0.0.1:8000")
-    return place
+    location = Place(store.text if url is None else url, key)
+    if not location.remote and (url is not None or key is not None):
+        raise InputError("url", location.text, "the address of a service, such as http://127.0.0.1:8000")
+    return location

@@ -79,15 +79,15 @@ def command(
         raise InputError(
             "context", "with --batch" if batch else "not given", "--context alone, or --batch alone"
         )
-    asked = _requests(batch) if batch is not None else {0: _request(*options)}
-    with opened(store, sync) as found:
-        problem = found.problem(name)
-        answers = _several(problem, asked) if batch is not None else [problem.decide(**asked[0])]
+    requests = _read_batch(batch) if batch is not None else {0: _read_request(*options)}
+    with opened(store, sync) as connection:
+        problem = connection.problem(name)
+        answers = _decide_batch(problem, requests) if batch is not None else [problem.decide(**requests[0])]
     for answer in answers:
         say(facts(answer))
 
 
-def _request(
+def _read_request(
     context: str | None,
     unit: str | None,
     arms: str | None,
@@ -97,28 +97,28 @@ def _request(
     probability: float | None,
     noise: str | None,
 ) -> dict[str, Any]:
-    """What `decide` is asked, from words."""
+    """The arguments of `decide`, from the options of the command."""
     return {
         "context": parsed("context", text_of("context", context or ""), CONTEXT),
         "unit": unit,
-        "arms": None if arms is None else _arms(arms),
+        "arms": None if arms is None else _read_arms(arms),
         "key": key,
-        "at": None if at is None else _time("at", at),
+        "at": None if at is None else _read_time("at", at),
         "noise": None if noise is None else parsed("noise", noise, "[[1.0, 0.0], [0.0, 4.0]]"),
         "forced": forced,
         "probability": probability,
     }
 
 
-def _arms(text: str) -> Any:
+def _read_arms(text: str) -> Any:
     """Names between commas, or JSON."""
     if text.lstrip()[:1] in ("[", "{"):
         return parsed("arms", text, '["send", "wait"]')
-    return [one.strip() for one in text.split(",")]
+    return [name.strip() for name in text.split(",")]
 
 
-def _time(field: str, value: Any) -> Any:
-    """A number, or a date and time; in JSON what is no text is as it is."""
+def _read_time(field: str, value: Any) -> Any:
+    """A number, or a date and time; values of JSON that are not text are left as they are."""
     from unfog.validation import InputError
 
     if not isinstance(value, str):
@@ -128,50 +128,52 @@ def _time(field: str, value: Any) -> Any:
     except ValueError:
         pass
     try:
-        found = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value)
     except ValueError:
         raise InputError(field, value, TIME) from None
-    if found.tzinfo is None:
+    if moment.tzinfo is None:
         raise InputError(field, f"{value} has no offset", TIME)
-    return found
+    return moment
 
 
-def _requests(source: str) -> dict[int, Any]:
-    """By the line they stand in."""
+def _read_batch(source: str) -> dict[int, Any]:
+    """The requests of a batch, by line number."""
     from unfog.validation import InputError
 
     text = text_of("batch", "-") if source == "-" else read_file("batch", Path(source))
     example = json.dumps({"context": json.loads(CONTEXT), "unit": "ann"})
-    found = {}
+    requests = {}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        one = parsed(f"line {number}", line, example)
-        if not isinstance(one, dict):
+        request = parsed(f"line {number}", line, example)
+        if not isinstance(request, dict):
             raise InputError(f"line {number}", line, f"a JSON object such as {example}")
-        found[number] = {**one, "at": _time(f"line {number}, at", one["at"])} if "at" in one else one
-    return found
+        requests[number] = (
+            {**request, "at": _read_time(f"line {number}, at", request["at"])} if "at" in request else request
+        )
+    return requests
 
 
-def _several(problem: "Problem | Remote", asked: Mapping[int, Any]) -> list["Decision"]:
-    """A batch; complaints name the line."""
+def _decide_batch(problem: "Problem | Remote", requests: Mapping[int, Any]) -> list["Decision"]:
+    """Decide a batch; errors name the line."""
     from unfog.validation import InputError
 
     try:
-        return problem.decide_many(asked.values())
+        return problem.decide_many(requests.values())
     except InputError as error:
-        place = re.match(r"asked\[(\d+)\]\.?", error.field)
-        if place is None:
+        match = re.match(r"asked\[(\d+)\]\.?", error.field)
+        if match is None:
             raise
-        line = f"line {list(asked)[int(place[1])]}"
-        said = [part for part in (line, error.field[place.end() :]) if part]
-        raise error.renamed(", ".join(said)) from None
+        line = f"line {list(requests)[int(match[1])]}"
+        parts = [part for part in (line, error.field[match.end() :]) if part]
+        raise error.renamed(", ".join(parts)) from None
 
 
 def facts(answer: "Decision") -> dict[str, Any]:
-    """A decision; shadows only where there are any."""
-    found = answer._asdict()
-    return found if answer.shadow else {name: found[name] for name in found if name != "shadow"}
+    """The fields of a decision; shadows only if there are any."""
+    fields = answer._asdict()
+    return fields if answer.shadow else {name: fields[name] for name in fields if name != "shadow"}
 
 
 def reward(
@@ -183,9 +185,9 @@ def reward(
     sync: Sync = "full",
 ) -> None:
     """Report what a decision earned; the receipt says whether it was learnt, kept or too late."""
-    paid = parsed("value", value, "1.0")
-    with opened(store, sync) as found:
-        receipt = found.problem(name).reward(decision, paid, key=key)
+    number = parsed("value", value, "1.0")
+    with opened(store, sync) as connection:
+        receipt = connection.problem(name).reward(decision, number, key=key)
     say_receipt(receipt)
 
 
@@ -201,13 +203,13 @@ def reveal(
 ) -> None:
     """Tell the true context of a decision, when it becomes known."""
     true = parsed("context", text_of("context", context), '{"steps": 7065}')
-    with opened(store, sync) as found:
-        receipt = found.problem(name).reveal(decision, true, key=key)
+    with opened(store, sync) as connection:
+        receipt = connection.problem(name).reveal(decision, true, key=key)
     say_receipt(receipt)
 
 
 def void(store: StoreFile, name: Name, decision: Decided, key: Key = None, sync: Sync = "full") -> None:
     """Say that a decision was never shown: nothing is learnt from it."""
-    with opened(store, sync) as found:
-        receipt = found.problem(name).void(decision, key=key)
+    with opened(store, sync) as connection:
+        receipt = connection.problem(name).void(decision, key=key)
     say_receipt(receipt)

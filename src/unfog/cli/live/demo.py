@@ -26,9 +26,9 @@ def command(
 
     check_installed()
     with bar("clinic") as progress:
-        found = demo.played(store, decisions=decisions, seed=seed, progress=progress)
-    typer.echo(story(found))
-    paths = save(figure(found), out, "live-demo")
+        history = demo.played(store, decisions=decisions, seed=seed, progress=progress)
+    typer.echo(story(history))
+    paths = save(figure(history), out, "live-demo")
     typer.echo(files("figure", paths))
     if store is not None:
         typer.echo(f"store: {store}\nlook inside with: unfog live show {store} {demo.NAME}")

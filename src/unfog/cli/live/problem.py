@@ -1,7 +1,7 @@
 """A problem of `unfog live`: `make` it, say who may be chosen and by whom, and `erase` a unit from it.
 
-`arms`, `freeze` and `thaw` say which arms may be chosen; `shadow` adds an agent that decides without being
-obeyed. `erase` makes what is known of a unit go, for those who must.
+`arms`, `freeze` and `thaw` say which arms may be chosen; `shadow` adds an agent whose decisions are not acted
+on. `erase` removes what is known about a unit, for privacy.
 """
 
 import json
@@ -34,10 +34,10 @@ SIMPLE = '{"context": ["steps", "sleep"], "arms": ["send", "wait"]}'
 
 
 class Make(common.Anywhere):
-    """Its help ends with every term, and what the term is unless it is given."""
+    """A command whose help ends with all terms and their defaults."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """What is imported for the terms takes a second: too long for the help of other commands."""
+        """Add the terms, whose import takes a second: too long for the help of other commands."""
         from unfog.live.config import FIELDS
 
         terms = [
@@ -64,29 +64,29 @@ def make_command(
     sync: Sync = "full",
 ) -> None:
     """Make a problem, and the store where there is none. Again with the same terms changes nothing."""
-    given = read(terms)
+    params = read(terms)
     if not store.remote and not store.path.exists():
-        _check(name, given)
-    with opened(store, sync, create=True) as found:
-        there = name in found.names()
-        problem = found.problem(name, **given)
-        told = problem.terms
-        said = {
+        _check_params(name, params)
+    with opened(store, sync, create=True) as connection:
+        exists = name in connection.names()
+        problem = connection.problem(name, **params)
+        config = problem.terms
+        answer = {
             "store": str(store),
             "problem": name,
-            "made": not there,
-            "words": "it is there, with these terms: nothing was changed" if there else "made",
-            "context": list(told.context),
-            "arms": told.arms if any(told.arms.values()) else list(told.arms),
-            "agent": told.agent,
-            "seed": told.seed,
+            "made": not exists,
+            "words": "it is there, with these terms: nothing was changed" if exists else "made",
+            "context": list(config.context),
+            "arms": config.arms if any(config.arms.values()) else list(config.arms),
+            "agent": config.agent,
+            "seed": config.seed,
             "note": problem.note or None,
         }
-    say(said)
+    say(answer)
 
 
 def read(source: str) -> dict[str, Any]:
-    """The terms, as keywords."""
+    """Read the terms from a file or stdin, as keyword arguments."""
     from unfog.validation import InputError
 
     path = Path(source)
@@ -96,20 +96,20 @@ def read(source: str) -> dict[str, Any]:
             return tomllib.loads(text)
         except (ValueError, RecursionError) as error:
             raise InputError("terms", f"{source} is not TOML ({error})", "a file of TOML or JSON") from None
-    found = parsed("terms", text, SIMPLE)
-    if not isinstance(found, dict) or not found:
+    params = parsed("terms", text, SIMPLE)
+    if not isinstance(params, dict) or not params:
         raise InputError("terms", text, f"a JSON object such as {SIMPLE}")
-    return found
+    return params
 
 
-def _check(name: str, given: dict[str, Any]) -> None:
-    """Refuse terms before a store is made for them."""
+def _check_params(name: str, params: dict[str, Any]) -> None:
+    """Check terms before a store is created for them."""
     from unfog import validation
     from unfog.live import config
     from unfog.live.config import Made
 
     validation.check_name("name", name)
-    Made(config.Terms.read(config.written(given)))
+    Made(config.Terms.read(config.written(params)))
 
 
 def arms(
@@ -125,12 +125,12 @@ def arms(
     """Add, retire and restore arms, one after the other, with a receipt for each. Options may be repeated."""
     from unfog.validation import InputError
 
-    added = [_added(text) for text in add or ()]
-    if not (added or retire or restore):
+    new_arms = [_split_arm(text) for text in add or ()]
+    if not (new_arms or retire or restore):
         raise InputError("arms", "nothing to do", "--add, --retire or --restore")
-    with opened(store) as found:
-        problem = found.problem(name)
-        for arm, vector in added:
+    with opened(store) as connection:
+        problem = connection.problem(name)
+        for arm, vector in new_arms:
             say_receipt(problem.add_arm(arm, vector), add=arm)
         for arm in restore or ():
             say_receipt(problem.restore_arm(arm), restore=arm)
@@ -138,8 +138,8 @@ def arms(
             say_receipt(problem.retire_arm(arm), retire=arm)
 
 
-def _added(text: str) -> tuple[str, Any]:
-    """A name, and its vector after an equals sign."""
+def _split_arm(text: str) -> tuple[str, Any]:
+    """Split an arm into its name and the vector after an equals sign."""
     name, sign, vector = text.partition("=")
     return name, parsed("add", vector, "shoes=[0.2, 1.0]") if sign else None
 
@@ -148,15 +148,15 @@ def freeze(
     store: StoreFile, name: Name, arm: Annotated[str, typer.Argument(metavar="ARM", help="The one arm.")]
 ) -> None:
     """From now on one arm, whatever the context, until `thaw`."""
-    with opened(store) as found:
-        receipt = found.problem(name).freeze(arm)
+    with opened(store) as connection:
+        receipt = connection.problem(name).freeze(arm)
     say_receipt(receipt, freeze=arm)
 
 
 def thaw(store: StoreFile, name: Name) -> None:
     """The agent decides again."""
-    with opened(store) as found:
-        receipt = found.problem(name).thaw()
+    with opened(store) as connection:
+        receipt = connection.problem(name).thaw()
     say_receipt(receipt)
 
 
@@ -167,8 +167,8 @@ def shadow(
     leave: Annotated[bool, typer.Option("--leave", help="It is to decide no more.")] = False,
 ) -> None:
     """One more agent that decides beside the problem's own, without being obeyed."""
-    with opened(store) as found:
-        problem = found.problem(name)
+    with opened(store) as connection:
+        problem = connection.problem(name)
         receipt = problem.unshadow(agent) if leave else problem.shadow(agent)
     say_receipt(receipt, shadow=agent)
 
@@ -183,6 +183,6 @@ def erase_command(
 
     if not yes:
         raise InputError("yes", "not given", "--yes: what is erased cannot be brought back")
-    with opened(store) as found:
-        decisions = found.erase(unit=unit)
+    with opened(store) as connection:
+        decisions = connection.erase(unit=unit)
     say({"unit": unit, "decisions": decisions, "words": "erased"})

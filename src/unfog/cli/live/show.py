@@ -47,40 +47,40 @@ def command(
     if figure is not None and figure.suffix[1:] not in FORMATS:
         raise InputError("figure", str(figure), ", ".join(f"FILE.{kind}" for kind in FORMATS))
     noisy = None if context is None else parsed("context", text_of("context", context), CONTEXT)
-    with opened(store) as found:
+    with opened(store) as connection:
         if name is None:
-            facts = {one: listed(found, one) for one in found.names()}
-            typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else of_all(str(store), facts))
+            facts = {each: summarise_problem(connection, each) for each in connection.names()}
+            typer.echo(jsonlib.dumps(facts, allow_nan=False) if json else format_list(str(store), facts))
             return
-        check_known(found, name)
-        whole = told(found.problem(name), unit, noisy)
+        check_known(connection, name)
+        report = describe_problem(connection.problem(name), unit, noisy)
         if figure is not None:
-            refuse_store("figure", figure, found)
-            _draw(found.problem(name), figure)
-            whole["figure"] = str(figure)
-    typer.echo(jsonlib.dumps(whole, allow_nan=False) if json else of_one(whole))
+            refuse_store("figure", figure, connection)
+            _draw(connection.problem(name), figure)
+            report["figure"] = str(figure)
+    typer.echo(jsonlib.dumps(report, allow_nan=False) if json else format_problem(report))
 
 
-def told(problem: "Problem | Remote", unit: str | None, noisy: Any) -> dict[str, Any]:
-    """All there is to know of a problem, as JSON has it."""
+def describe_problem(problem: "Problem | Remote", unit: str | None, noisy: Any) -> dict[str, Any]:
+    """Everything there is to know about a problem, as plain data."""
     from unfog.live.inspection import plain
 
-    about = problem.about()
-    found: dict[str, Any] = {
+    description = problem.about()
+    facts: dict[str, Any] = {
         "problem": problem.name,
-        **{name: about[name] for name in ("seed", "channel", "frozen", "retired", "shadows")},
+        **{name: description[name] for name in ("seed", "channel", "frozen", "retired", "shadows")},
         "diagnostics": plain(problem.diagnostics()),
         "belief": plain(problem.belief(unit)),
     }
     if noisy is not None:
-        found["expected"] = plain(problem.expected(noisy, unit=unit))
-    return found
+        facts["expected"] = plain(problem.expected(noisy, unit=unit))
+    return facts
 
 
-def listed(store: "Store | Client", name: str) -> dict[str, Any]:
-    """A problem in a few words."""
-    about = store.problem(name).about()
-    return {part: about[part] for part in LISTED}
+def summarise_problem(store: "Store | Client", name: str) -> dict[str, Any]:
+    """The main facts about a problem, for a list."""
+    description = store.problem(name).about()
+    return {part: description[part] for part in LISTED}
 
 
 def _draw(problem: "Problem | Remote", path: Path) -> None:
@@ -89,131 +89,158 @@ def _draw(problem: "Problem | Remote", path: Path) -> None:
     save(problem.figure(), path.parent, path.stem, (path.suffix[1:],))
 
 
-def of_all(store: str, facts: Mapping[str, Mapping[str, Any]]) -> str:
+def format_list(store: str, facts: Mapping[str, Mapping[str, Any]]) -> str:
     """A line for each problem."""
     if not facts:
         return f"{store} is empty: `unfog live make` makes a problem"
     rows = [["problem", "agent", "arms", "decisions", "rewards", "pending"]]
-    for name, one in facts.items():
-        counts = (f"{one[field]:,}" for field in ("decisions", "rewards", "pending"))
-        rows.append([_short(name), _short(one["agent"]), str(len(one["arms"])), *counts])
+    for name, problem in facts.items():
+        counts = (f"{problem[field]:,}" for field in ("decisions", "rewards", "pending"))
+        rows.append([_shorten(name), _shorten(problem["agent"]), str(len(problem["arms"])), *counts])
     return "\n".join(align(rows))
 
 
-def of_one(facts: Mapping[str, Any]) -> str:
-    """A problem: its arms, its bias, its readings, its rewards, and what is expected of a context."""
-    found = facts["diagnostics"]
-    blocks = [_head(facts), _arms(facts), _bias(facts), _readings(facts), _waiting(found)]
+def format_problem(facts: Mapping[str, Any]) -> str:
+    """A problem as text: its arms, bias, readings, rewards, and expected rewards in a context."""
+    diagnostics = facts["diagnostics"]
+    blocks = [
+        _header_lines(facts),
+        _arm_lines(facts),
+        _bias_lines(facts),
+        _channel_lines(facts),
+        _pending_lines(diagnostics),
+    ]
     if "expected" in facts:
-        blocks.append(_expected(facts["expected"]))
-    blocks += [_wrapped(f"note: {note}") for note in found["notes"]]
+        blocks.append(_expected_lines(facts["expected"]))
+    blocks += [_wrap(f"note: {note}") for note in diagnostics["notes"]]
     if "figure" in facts:
         blocks.append([f"figure: {facts['figure']}"])
     return "\n".join("\n".join(block) for block in blocks if block)
 
 
-def _head(facts: Mapping[str, Any]) -> list[str]:
-    found = facts["diagnostics"]
-    said = [
-        f"{facts['problem']}: agent {found['agent']}, {found['decisions']:,} decisions, seed {facts['seed']}"
-    ]
+def _header_lines(facts: Mapping[str, Any]) -> list[str]:
+    diagnostics = facts["diagnostics"]
+    decisions = f"{diagnostics['decisions']:,} decisions"
+    sentences = [f"{facts['problem']}: agent {diagnostics['agent']}, {decisions}, seed {facts['seed']}"]
     if facts["frozen"] is not None:
-        said.append(f"frozen: {facts['frozen']} is taken whatever the context, until `unfog live thaw`")
+        sentences.append(f"frozen: {facts['frozen']} is taken whatever the context, until `unfog live thaw`")
     if facts["shadows"]:
-        said.append(f"shadows: {', '.join(facts['shadows'])}")
-    return [line for one in said for line in _wrapped(one)]
+        sentences.append(f"shadows: {', '.join(facts['shadows'])}")
+    return [line for sentence in sentences for line in _wrap(sentence)]
 
 
-def _arms(facts: Mapping[str, Any]) -> list[str]:
-    found = facts["diagnostics"]
+def _arm_lines(facts: Mapping[str, Any]) -> list[str]:
+    diagnostics = facts["diagnostics"]
     rows = [["arm", "chosen", "share", "rewards", "mean reward"]]
-    for arm, chosen in found["chosen"].items():
-        name = f"{_short(arm)} (retired)" if arm in facts["retired"] else _short(arm)
-        earned = _error(found["reward_mean"][arm], found["reward_error"][arm])
+    for arm, chosen in diagnostics["chosen"].items():
+        name = f"{_shorten(arm)} (retired)" if arm in facts["retired"] else _shorten(arm)
+        earned = _format_error(diagnostics["reward_mean"][arm], diagnostics["reward_error"][arm])
         rows.append(
-            [name, f"{chosen:,.0f}", _percent(found["share"][arm]), f"{found['rewarded'][arm]:,.0f}", earned]
+            [
+                name,
+                f"{chosen:,.0f}",
+                _format_percent(diagnostics["share"][arm]),
+                f"{diagnostics['rewarded'][arm]:,.0f}",
+                earned,
+            ]
         )
     return align(rows)
 
 
-def _bias(facts: Mapping[str, Any]) -> list[str]:
-    """By coordinate: the bias of one unit, and of all units how far readings and denoised ones are off."""
-    found, belief = facts["diagnostics"], facts["belief"]
+def _bias_lines(facts: Mapping[str, Any]) -> list[str]:
+    """By coordinate: the bias of one unit, and the errors of readings and denoised contexts of all units."""
+    diagnostics, belief = facts["diagnostics"], facts["belief"]
     if "bias" not in belief:
         return []
     rows = [["coordinate", "bias", "sd", "readings", "off by", "denoised", "true ones"]]
     for name, value in belief["bias"].items():
-        off = (_number(found[field][name]) for field in ("rmse_noisy", "rmse_denoised"))
-        seen = (f"{found[field][name] or 0:,.0f}" for field in ("readings", "true_contexts"))
-        read, true = seen
-        rows.append([_short(name), _number(value), _number(belief["bias_sd"][name]), read, *off, true])
-    more = (
+        errors = (_format_number(diagnostics[field][name]) for field in ("rmse_noisy", "rmse_denoised"))
+        counts = (f"{diagnostics[field][name] or 0:,.0f}" for field in ("readings", "true_contexts"))
+        readings, true = counts
+        rows.append(
+            [
+                _shorten(name),
+                _format_number(value),
+                _format_number(belief["bias_sd"][name]),
+                readings,
+                *errors,
+                true,
+            ]
+        )
+    hint = (
         f" ({belief['units']} units: name one with --unit)"
         if belief["units"] > 1 and not belief["unit"]
         else ""
     )
     return [
-        *_wrapped(f"bias as believed of {belief['bias_of']}{more}; how far readings were off, of all:"),
+        *_wrap(f"bias as believed of {belief['bias_of']}{hint}; how far readings were off, of all:"),
         *align(rows),
     ]
 
 
-def _readings(facts: Mapping[str, Any]) -> list[str]:
-    """Whether the channel is as told, and intervals hold what they say."""
-    found = facts["diagnostics"]
-    said = [f"ALARM: {one}" for one in found["alarm"]]
-    if not said and facts["channel"] and found["decisions"]:
-        unchecked = f"agent {found['agent']} does not check whether readings are as the channel says"
-        said = [unchecked if found["e_value_of_all"] is None else "readings are as the channel says"]
-    held = {float(level): x for level, x in found["coverage"].items() if x is not None}
+def _channel_lines(facts: Mapping[str, Any]) -> list[str]:
+    """Whether readings are as the channel says, and how often intervals held the reward."""
+    diagnostics = facts["diagnostics"]
+    sentences = [f"ALARM: {sentence}" for sentence in diagnostics["alarm"]]
+    if not sentences and facts["channel"] and diagnostics["decisions"]:
+        unchecked = f"agent {diagnostics['agent']} does not check whether readings are as the channel says"
+        sentences = [
+            unchecked if diagnostics["e_value_of_all"] is None else "readings are as the channel says"
+        ]
+    held = {float(level): x for level, x in diagnostics["coverage"].items() if x is not None}
     if held:
         levels, shares = (", ".join(f"{100 * x:.0f}" for x in part) for part in (held, held.values()))
-        said.append(f"intervals of {levels} % held {shares} % of {found['judged']:,} rewards")
-    return [line for one in said for line in _wrapped(one)]
+        sentences.append(f"intervals of {levels} % held {shares} % of {diagnostics['judged']:,} rewards")
+    return [line for sentence in sentences for line in _wrap(sentence)]
 
 
-def _waiting(found: Mapping[str, Any]) -> list[str]:
-    ages = ", ".join(f"{x:,.0f} {_age(age)}" for age, x in found["waiting"].items() if x)
-    pending = f"pending: {found['pending']:,}" + (f" ({ages})" if ages else "")
-    late = f"late reports: {found['late']:,} of rewards, {found['late_contexts']:,} of true contexts"
+def _pending_lines(diagnostics: Mapping[str, Any]) -> list[str]:
+    ages = ", ".join(f"{x:,.0f} {_describe_age(age)}" for age, x in diagnostics["waiting"].items() if x)
+    pending = f"pending: {diagnostics['pending']:,}" + (f" ({ages})" if ages else "")
+    late = (
+        f"late reports: {diagnostics['late']:,} of rewards, {diagnostics['late_contexts']:,} of true contexts"
+    )
     rate = (
         "nothing settled yet"
-        if found["join_rate"] is None
-        else f"{_percent(found['join_rate'])} came in time"
+        if diagnostics["join_rate"] is None
+        else f"{_format_percent(diagnostics['join_rate'])} came in time"
     )
-    rest = f"void: {found['voided']:,}; expired: {found['expired']:,}; true contexts: {found['revealed']:,}"
-    return [*_wrapped(f"{pending}; {late}; {rate}"), *_wrapped(rest)]
+    closed = f"void: {diagnostics['voided']:,}; expired: {diagnostics['expired']:,}"
+    rest = f"{closed}; true contexts: {diagnostics['revealed']:,}"
+    return [*_wrap(f"{pending}; {late}; {rate}"), *_wrap(rest)]
 
 
-def _age(age: str) -> str:
+def _describe_age(age: str) -> str:
     return "older" if age == "longer" else f"within the {age}"
 
 
-def _expected(found: Mapping[str, Any]) -> list[str]:
-    level = _percent(found["level"])
+def _expected_lines(expected: Mapping[str, Any]) -> list[str]:
+    level = _format_percent(expected["level"])
     rows = [["arm", "expected", f"{level} interval", "best with"]]
-    for arm, mean in found["mean"].items():
-        between = f"{_number(found['low'][arm])} to {_number(found['high'][arm])}"
-        rows.append([_short(arm), _number(mean), between, _percent(found["probability_best"][arm])])
+    for arm, mean in expected["mean"].items():
+        between = f"{_format_number(expected['low'][arm])} to {_format_number(expected['high'][arm])}"
+        rows.append(
+            [_shorten(arm), _format_number(mean), between, _format_percent(expected["probability_best"][arm])]
+        )
     return ["what each arm would be expected to earn in this context:", *align(rows)]
 
 
-def _short(name: str) -> str:
+def _shorten(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return "-" if value is None else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
-def _error(mean: float | None, error: float | None) -> str:
-    return _number(mean) if error is None else f"{_number(mean)} ± {error:.2g}"
+def _format_error(mean: float | None, error: float | None) -> str:
+    return _format_number(mean) if error is None else f"{_format_number(mean)} ± {error:.2g}"
 
 
-def _percent(value: float | None) -> str:
+def _format_percent(value: float | None) -> str:
     return "-" if value is None else percent(value)
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     """Lines that fit; a number stays with its per cent sign."""
     return wrap(text.replace(" %", f"{GLUE}%"), "  ", hyphens=True)

@@ -1,6 +1,6 @@
 """Logs of `unfog live`: `export` and `import` move them, `log` and `replay` read them.
 
-An export is a problem's whole log as NDJSON, or its decisions as a table. `replay` says whether what is
+An export is a problem's whole log as NDJSON, or its decisions as a table. `replay` checks that what is
 believed follows from the log.
 """
 
@@ -45,17 +45,17 @@ def export(
     ] = False,
 ) -> None:
     """Write out the log of a problem, from which `unfog live import` makes the same problem again."""
-    with opened(store) as found:
-        check_known(found, name)
-        texts = _table(found, name) if table else found.export(name)
+    with opened(store) as connection:
+        check_known(connection, name)
+        texts = _table_lines(connection, name) if table else connection.export(name)
         if out is not None:
-            write(out, texts, found)
+            write(out, texts, connection)
             return
         for text in texts:
             typer.echo(text, nl=False)
 
 
-def _table(store: "Store | Client", name: str) -> Iterator[str]:
+def _table_lines(store: "Store | Client", name: str) -> Iterator[str]:
     from unfog.live.decision_table import as_table
 
     context = next(iter(store.events(name)))["context"]
@@ -83,14 +83,14 @@ def take_in(
     sync: Sync = "full",
 ) -> None:
     """Take in an export, into a store that is made if need be; or decisions of others from a table."""
-    with _reading(file) as lines:
+    with _open_lines(file) as lines:
         if file.endswith(".csv"):
-            _from_table(store, file, lines, name, sync)
+            _import_table(store, file, lines, name, sync)
         else:
-            _from_log(store, file, lines, name, sync, allow_module or ())
+            _import_log(store, file, lines, name, sync, allow_module or ())
 
 
-def _reading(file: str) -> Any:
+def _open_lines(file: str) -> Any:
     from unfog import _io
     from unfog.validation import InputError
 
@@ -100,41 +100,41 @@ def _reading(file: str) -> Any:
         return open(file, encoding="utf-8", newline="")
     except OSError as error:
         near = _io.near(file) if _io.is_missing(file) else ""
-        said = f"{file} cannot be read ({error.strerror})"
-        raise InputError("file", said, "a file that can be read", near) from None
+        problem = f"{file} cannot be read ({error.strerror})"
+        raise InputError("file", problem, "a file that can be read", near) from None
 
 
-def _from_table(place: Place, file: str, lines: IO[str], name: str | None, sync: str) -> None:
-    """Decisions of others into a problem that is there."""
+def _import_table(location: Place, file: str, lines: IO[str], name: str | None, sync: str) -> None:
+    """Import logged decisions from a table into an existing problem."""
     from unfog.live import Problem
     from unfog.live.decision_table import from_table
     from unfog.validation import InputError
 
     if name is None:
         raise InputError("name", "not given", "--name and the problem that the table goes into")
-    with opened(place, sync) as found:
-        problem = found.problem(name)
+    with opened(location, sync) as connection:
+        problem = connection.problem(name)
         if isinstance(problem, Problem):
-            number = _decoded(file, lambda: from_table(problem, lines))
+            number = _run_decoding(file, lambda: from_table(problem, lines))
         else:
-            number = problem.take_in_table(_decoded(file, lines.read))
+            number = problem.take_in_table(_run_decoding(file, lines.read))
     say({"problem": name, "decisions": number})
 
 
-def _from_log(
-    place: Place, file: str, lines: Iterable[str], name: str | None, sync: str, modules: Sequence[str]
+def _import_log(
+    location: Place, file: str, lines: Iterable[str], name: str | None, sync: str, modules: Sequence[str]
 ) -> None:
-    """An export; its first line is looked at before a store is made for it."""
+    """Import an export; its first line is checked before a store is created for it."""
     rest = iter(lines)
-    first = _decoded(file, lambda: next(rest, ""))
-    own = _name_in(first)
-    with opened(place, sync, create=True) as found:
-        number = _decoded(file, lambda: found.take_in(chain([first], rest), name, modules=modules))
+    first = _run_decoding(file, lambda: next(rest, ""))
+    own_name = _read_name(first)
+    with opened(location, sync, create=True) as connection:
+        number = _run_decoding(file, lambda: connection.take_in(chain([first], rest), name, modules=modules))
     words = "taken in" if number else "all of it was there already"
-    say({"problem": own if name is None else name, "events": number, "words": words})
+    say({"problem": own_name if name is None else name, "events": number, "words": words})
 
 
-def _decoded(file: str, work: Any) -> Any:
+def _run_decoding(file: str, work: Any) -> Any:
     from unfog.validation import InputError
 
     try:
@@ -143,14 +143,14 @@ def _decoded(file: str, work: Any) -> Any:
         raise InputError("file", f"{file} cannot be read ({error})", "a file in UTF-8") from None
 
 
-def _name_in(line: str) -> str:
-    """The name of the problem that an export is of."""
+def _read_name(line: str) -> str:
+    """The name of the exported problem, from the first line of the export."""
     from unfog.validation import InputError
 
     try:
-        found = json.loads(line)
-        if found["kind"] == "problem" and isinstance(found["problem"], str):
-            return str(found["problem"])
+        event = json.loads(line)
+        if event["kind"] == "problem" and isinstance(event["problem"], str):
+            return str(event["problem"])
     except (ValueError, RecursionError, KeyError, TypeError):
         pass
     allowed = "the export of a problem, whose first line says its terms"
@@ -164,9 +164,9 @@ def log(
     limit: Annotated[int | None, typer.Option(min=0, help="As many at most.")] = None,
 ) -> None:
     """Print the events of a problem as NDJSON, oldest first."""
-    with opened(store) as found:
-        check_known(found, name)
-        for event in islice(found.events(name, since), limit):
+    with opened(store) as connection:
+        check_known(connection, name)
+        for event in islice(connection.events(name, since), limit):
             say(event)
 
 
@@ -180,12 +180,12 @@ def replay(
     ] = False,
 ) -> None:
     """Read the log from its beginning, and hold what is remembered against it, to the last bit."""
-    with opened(store) as found:
+    with opened(store) as connection:
         if name is not None:
-            check_known(found, name)
-        done = found.replay(verify=verify, problem=name)
-    for problem, one in done.items():
-        words = "equal to the bit" if one.same else "what is remembered is not what the log says"
-        say({"problem": problem, **one._asdict(), "words": words})
-    if not all(one.same for one in done.values()):
+            check_known(connection, name)
+        results = connection.replay(verify=verify, problem=name)
+    for problem, result in results.items():
+        words = "equal to the bit" if result.same else "what is remembered is not what the log says"
+        say({"problem": problem, **result._asdict(), "words": words})
+    if not all(result.same for result in results.values()):
         raise typer.Exit(1)

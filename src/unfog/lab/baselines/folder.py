@@ -1,16 +1,15 @@
-"""The folder of a suite: a run folder for each problem, what was asked for, and the table once it is made.
+"""The folder of a suite: a run folder for each problem, the request, and the table once the suite is done.
 
-    rivals-001/suite.json    what was asked, and the fingerprint of the code
+    rivals-001/suite.json    the request, and the fingerprint of the code
     rivals-001/PROBLEM       a run folder (lab/storage.py); beside it -slow, -dear, -tuning and -tuned
     rivals-001/table.txt     the table for people
-    rivals-001/table.json    the ratios, and a hash of table.txt; its being there says that the suite is done
+    rivals-001/table.json    the ratios, and a hash of table.txt; it exists once the suite is done
 
-An interrupted suite that was asked for the same, of the same code, is gone on with: finished problems are
-read, the unfinished one is resumed. Both JSON files are sealed (_io.py), and the table says of which suite it
-is.
+An interrupted suite with the same request and the same code is resumed: finished problems are read, and the
+unfinished one is resumed. Both JSON files are sealed (_io.py), and the table names its suite.
 
-Damage is repaired by the same command: a table is made anew, and the run of a problem is played again. Where
-suite.json is damaged the folder is refused.
+The same command repairs damage: it writes the table again, or plays the run of a problem again. A folder
+whose suite.json is damaged is refused.
 """
 
 import hashlib
@@ -51,19 +50,19 @@ FILES = (run_folder.RUN, run_folder.SPEC, run_folder.CURVES)
 
 
 def identity(asked: dict[str, Any]) -> dict[str, Any]:
-    """What a suite is: what was asked of which code."""
-    whole = {"suite": NAME, "layout": LAYOUT, "asked": asked, "unfog": __version__, "code": fingerprint()}
-    return dict(json.loads(json.dumps(whole)))  # as it will be read again
+    """What identifies a suite: the request, and the code that answers it."""
+    contents = {"suite": NAME, "layout": LAYOUT, "asked": asked, "unfog": __version__, "code": fingerprint()}
+    return dict(json.loads(json.dumps(contents)))  # as it is read back
 
 
 def claim(asked: dict[str, Any], out: Path | None, among: Path = Path("runs")) -> Path:
-    """The folder asked for, or the first of runs/rivals-001, ... that is free or can be gone on with."""
-    whole = identity(asked)
+    """The folder given, or the first of runs/rivals-001, ... that is free or can be resumed."""
+    contents = identity(asked)
     if out is None:
         numbered = (among / f"{NAME}-{number:03d}" for number in itertools.count(1))
-        out = next(path for path in numbered if not path.exists() or _unfinished(path, whole))
+        out = next(path for path in numbered if not path.exists() or _is_unfinished(path, contents))
     try:
-        if out.exists() and not _unfinished(out, whole):
+        if out.exists() and not _is_unfinished(out, contents):
             allowed = "a folder that does not exist yet, or an unfinished suite of the same settings and code"
             raise InputError("out", f"{str(out)!r} exists already", allowed)
         out.mkdir(parents=True, exist_ok=True)
@@ -74,15 +73,15 @@ def claim(asked: dict[str, Any], out: Path | None, among: Path = Path("runs")) -
         raise InputError("out", problem, "a folder that can be made") from None
     for path in out.glob("*.tmp"):
         remove(path)
-    write_atomically(out / ASKED, sealed(whole))
-    remove(out / TABLE)  # it is not done any more
+    write_atomically(out / ASKED, sealed(contents))
+    remove(out / TABLE)  # the suite is no longer finished
     return out
 
 
-def _unfinished(path: Path, whole: dict[str, Any]) -> bool:
-    """Whether this folder holds a suite of this identity without a whole table."""
+def _is_unfinished(path: Path, contents: dict[str, Any]) -> bool:
+    """Whether this folder holds a suite of this identity without an intact table."""
     try:
-        if _stated(path) != whole:
+        if _parse_request(path) != contents:
             return False
     except (OSError, DamagedError, LayoutError):
         return False
@@ -94,33 +93,33 @@ def _unfinished(path: Path, whole: dict[str, Any]) -> bool:
 
 
 def kept(folder: Path, plan: Plan, progress: Progress) -> xr.Dataset:
-    """The run of a plan in its place in the folder: read where it is done, gone on with where it is not."""
+    """The run of a plan in the suite's folder, read if it is finished, else played or resumed."""
     target = folder / plan.spec.name
-    if target.exists() and not _whole(target, plan):
+    if target.exists() and not _is_intact(target, plan):
         say("unfog: %s is damaged and is played again", target)
         remove(target)
     return open_run(target if target.exists() else keep(plan, target, progress=progress))
 
 
-def _whole(target: Path, plan: Plan) -> bool:
-    """Whether the run of this plan is there undamaged; another one is refused."""
+def _is_intact(target: Path, plan: Plan) -> bool:
+    """Whether the run in this folder is undamaged; the run of another plan is refused."""
     try:
-        found = run_folder.read(target)
+        finished = run_folder.read(target)
     except LayoutError:
         raise
     except InputError:
         return False
-    if found.identity != manifest(plan):
+    if finished.identity != manifest(plan):
         raise InputError("out", f"{str(target)!r} holds another run", "another folder, or remove that run")
     return True
 
 
-def finish(folder: Path, found: Comparison) -> None:
-    """Keep the table, for programs and for people."""
-    text = f"{found}\n".encode()
-    marks = {"suite": digest(_asked(folder)), "text": hashlib.sha256(text).hexdigest()}
+def finish(folder: Path, comparison: Comparison) -> None:
+    """Write the table, for programs and for people."""
+    text = f"{comparison}\n".encode()
+    marks = {"suite": digest(_read_request(folder)), "text": hashlib.sha256(text).hexdigest()}
     write_atomically(folder / TEXT, text)
-    write_atomically(folder / TABLE, sealed({**marks, **plain(found)}))
+    write_atomically(folder / TABLE, sealed({**marks, **plain(comparison)}))
 
 
 def is_suite(path: Path) -> bool:
@@ -129,60 +128,60 @@ def is_suite(path: Path) -> bool:
 
 
 def read(path: Path) -> Comparison:
-    """What a finished suite found; damage is refused by name."""
-    asked = _asked(path)
+    """Read the comparison of a finished suite; a damaged file is refused by name."""
+    request = _read_request(path)
     if not (path / TABLE).exists():
         allowed = "a finished one; the same `unfog run rivals` goes on with it"
         raise InputError("run", f"{str(path)!r} is an unfinished suite: it has no {TABLE} yet", allowed)
     try:
-        found, text = _table(path, asked)
-        made = from_plain(found)
+        data, text = _read_table(path, request)
+        comparison = from_plain(data)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         allowed = "a table made by `unfog run`; the same `unfog run rivals` makes it anew"
         raise InputError("run", f"{str(path / TABLE)!r} is damaged", allowed) from None
     _check_text(path / TEXT, text)
     check(path)
-    return made
+    return comparison
 
 
-def _asked(path: Path) -> dict[str, Any]:
-    """What a suite.json says, whole or refused."""
+def _read_request(path: Path) -> dict[str, Any]:
+    """Read a folder's suite.json; raise InputError if it is damaged."""
     try:
-        return _stated(path)
+        return _parse_request(path)
     except (OSError, DamagedError):
         raise InputError("run", f"{str(path / ASKED)!r} is damaged", "one made by `unfog run`") from None
 
 
-def _stated(path: Path) -> dict[str, Any]:
-    """What a suite.json says; other files are sealed, too."""
-    found = in_this_layout(path, content_of(path / ASKED))
-    if not found.keys() >= ENTRIES:
+def _parse_request(path: Path) -> dict[str, Any]:
+    """Parse a suite.json; raise DamagedError if another kind of sealed file has its name."""
+    contents = in_this_layout(path, content_of(path / ASKED))
+    if not contents.keys() >= ENTRIES:
         raise DamagedError("it is not as it was written")
-    return found
+    return contents
 
 
-def _table(path: Path, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """What the table.json of this suite says, and the hash of the table for people."""
-    found = unsealed(content_of(path / TABLE))
-    if found.pop("suite") != digest(asked):
+def _read_table(path: Path, request: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Read the table.json of this suite, and the hash of the table for people."""
+    contents = unsealed(content_of(path / TABLE))
+    if contents.pop("suite") != digest(request):
         raise DamagedError("it is another suite's")
-    return found, found.pop("text")
+    return contents, contents.pop("text")
 
 
 def _check_text(path: Path, expected: str) -> None:
-    """The table for people may be missing, but not another one."""
+    """Check that the table for people is missing or the right one."""
     try:
-        whole = hashlib.sha256(content_of(path)).hexdigest() == expected
+        is_intact = hashlib.sha256(content_of(path)).hexdigest() == expected
     except FileNotFoundError:
         return
     except (OSError, DamagedError):
-        whole = False
-    if not whole:
+        is_intact = False
+    if not is_intact:
         raise InputError("run", f"{str(path)!r} is damaged", "one made with the table; or remove it")
 
 
 def check(folder: Path) -> None:
-    """Refuse a suite with a damaged run; one that is missing was removed by somebody."""
+    """Refuse a suite with a damaged run; a missing run was removed by someone, which is allowed."""
     for run in sorted(folder.iterdir()):
         if run.name.endswith(UNFINISHED) or not any((run / name).exists() for name in FILES):
             continue

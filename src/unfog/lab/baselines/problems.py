@@ -1,18 +1,18 @@
-"""The problems that rivals are held against ours on, and which of ours stands against whom.
+"""The problems on which baselines are compared with our agents, and which of ours each is compared with.
 
 Each is an experiment of the catalog with one value in place of a sweep. Regret is that of theory/regret.py:
 reward lost against an oracle that knows theta and the bias and sees the noisy context or, in a world made of
 data, which has no bias to know, against the best arm for the true context.
 
-Who is held against whom follows from what is shown of true contexts:
+Which of our agents a baseline is compared with depends on which true contexts are revealed:
 
-    wanted   to those that want them: these are held against `unfog-delayed`, the others against `unfog`
-    none     to nobody: all are held against `unfog`
-    all      to all that can use them: all are held against `unfog-delayed`
-    some     likewise, one in ten: all are held against `late`
+    wanted   to agents that use them, which are compared with `unfog-delayed`, the others with `unfog`
+    none     to no agent: all are compared with `unfog`
+    all      to all agents that can use them: all are compared with `unfog-delayed`
+    some     likewise, one in ten: all are compared with `late`
 
-Who is told the bias is held against the same, marked as told more, and against `unfog-oracle`, which is told
-it too, unless it is shown true contexts besides.
+An agent that is told the bias is compared with the same one, marked as told more. Unless true contexts are
+revealed to it, it is also compared with `unfog-oracle`, which is told the bias too.
 """
 
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ ORACLE = "against who knows theta and the bias, and sees the noisy context (Baye
 TRUE_CONTEXT = "against the best action for the true context"
 DEFAULT, DELAYED, LATE, TOLD_BIAS = "unfog", "unfog-delayed", "late", "unfog-oracle"
 OURS = (DEFAULT, DELAYED, LATE, TOLD_BIAS)
-PAPER = ("alg1", "alg2")  # the algorithms of the paper that this all began with stand among the rivals
+PAPER = ("alg1", "alg2")  # the paper's own algorithms, which count as baselines
 LOSS = "regret"
 POINTS = 50  # rounds whose totals are kept
 DEAR = ("feelgood",)  # each of its steps goes over every arm of every round so far
@@ -39,7 +39,7 @@ PACES = {"quick": 10**9, "slow": 50, "dear": 10}  # the most trials of agents of
 
 
 class Place(NamedTuple):
-    """A problem to meet on."""
+    """A problem of the suite."""
 
     name: str
     source: str  # an experiment of the catalog
@@ -52,7 +52,7 @@ class Place(NamedTuple):
     group: str = "trouble"
 
     def spec(self) -> Spec:
-        """The experiment, without a sweep; it is told its agents, rounds and seed later."""
+        """The experiment without a sweep; agents, rounds and seed are set later."""
         source = catalog()[self.source]
         run = source.run.model_copy(update={"trials": self.trials, "points": POINTS, "decompose": False})
         fields = source.problem | dict(self.fields)
@@ -60,23 +60,23 @@ class Place(NamedTuple):
 
     @property
     def main(self) -> str:
-        """The first of ours here: what our other agents are held against."""
+        """Our main agent on this problem, which our other agents are compared with."""
         return {"some": LATE, "all": DELAYED}.get(self.shown, DEFAULT)
 
     def against(self, agent: Agent) -> list[tuple[str, str]]:
-        """Whom of ours an agent is held against, and what it is told beside that: same, more or less."""
-        sees = agent.sees_context
-        ours = DELAYED if sees and self.shown == "wanted" else self.main
+        """Our agents that an agent is compared with, and whether it is told the same, more or less."""
+        sees_context = agent.sees_context
+        ours = DELAYED if sees_context and self.shown == "wanted" else self.main
         if agent.can.see_bias is not None:
-            return [(ours, "more")] if sees else [(ours, "more"), (TOLD_BIAS, "same")]
-        return [(ours, "same" if sees or ours == DEFAULT else "less")]
+            return [(ours, "more")] if sees_context else [(ours, "more"), (TOLD_BIAS, "same")]
+        return [(ours, "same" if sees_context or ours == DEFAULT else "less")]
 
 
 AIR: dict[str, Any] = {"yardstick": TRUE_CONTEXT, "group": "air", "also": ("temporal",)}
 
 PLACES = {
-    place.name: place
-    for place in (
+    benchmark.name: benchmark
+    for benchmark in (
         Place("fig1-gaussian", "fig1-gaussian", "Gaussian rewards (Fig. 1 left)", 200, group="paper"),
         Place("fig1-logistic", "fig1-logistic", "Rewards of 0 or 1 (Fig. 1 centre)", 50, group="paper"),
         Place(
@@ -132,7 +132,7 @@ PLACES = {
 
 
 def pace(agent: Agent) -> str:
-    """How long its rounds take: long where it takes steps before each, longer yet where it is known to."""
+    """How long an agent's rounds take: slow if it samples before each, dear if it is known to be slower."""
     if agent.name.partition(":")[0] in DEAR:
         return "dear"
     return "quick" if agent.can.sample is None else "slow"
@@ -151,21 +151,21 @@ def why_not(name: str, problem: Problem, engine: str = "numpy") -> str:
         return "it awaits every true context, and not all are shown"
     try:
         plan([problem], [name], rounds=1, trials=1, seed=0, engine=engine)
-        _set_up(agent, problem)
+        _check_denoiser(agent, problem)
     except InputError as error:
         return str(error.value if error.field in ("agents", "engine") else error)
     return ""
 
 
-def _set_up(agent: Agent, problem: Problem) -> None:
-    """Let the denoiser complain of settings that do not fit these contexts; a plan does not ask it."""
+def _check_denoiser(agent: Agent, problem: Problem) -> None:
+    """Let the denoiser check that its settings fit these contexts, which a plan does not do."""
     known = problem.knowledge()
     privilege = None if agent.can.see_bias is None else Privilege(np.zeros_like(known.context_mean))
     agent.denoiser.setup(known, privilege)
 
 
-def build(place: Place) -> Problem:
-    """The world of a place; a data set that is missing is complained of here."""
-    problem = build_problem(place.spec().problem)
+def build(benchmark: Place) -> Problem:
+    """Build the world of a benchmark problem; raise InputError if its data set is missing."""
+    problem = build_problem(benchmark.spec().problem)
     problem.knowledge()
     return problem

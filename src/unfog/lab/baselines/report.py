@@ -1,12 +1,12 @@
-"""What the suite found: ratios of regret with intervals, and times; as a table, a page and a figure.
+"""The results of the suite: ratios of regret with intervals, and times; as a table, a page and a figure.
 
 Regret is given as a ratio to ours on the same trials, with the interval
 
     r exp(± t se(r) / r)
 
 r and its standard error are those of maths/statistics.py, and that of ln r is se(r) / r: the interval is
-symmetric around ln r, since ratios are, and t is Student's quantile with n - 1 degrees of freedom. Where ours
-does not win comes first in the tables.
+symmetric around ln r, and t is Student's quantile with n - 1 degrees of freedom. The comparisons that our
+agent does not win come first in the report.
 """
 
 import textwrap
@@ -59,7 +59,7 @@ TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000)
 
 
 class Ratio(NamedTuple):
-    """Of two means over the same trials, with the ends of its 95 % interval; NaN where there is none."""
+    """The ratio of two means over the same trials and its 95 % interval; NaN where there is none."""
 
     value: float
     low: float
@@ -67,17 +67,17 @@ class Ratio(NamedTuple):
 
     @property
     def wins(self) -> bool:
-        """Whether ours loses less, beyond doubt."""
+        """Whether our regret is lower: the whole interval is above 1."""
         return self.low > 1
 
     @property
     def loses(self) -> bool:
-        """Whether ours loses more, beyond doubt."""
+        """Whether our regret is higher: the whole interval is below 1."""
         return self.high < 1
 
 
 class Row(NamedTuple):
-    """An agent on a problem, held against one of ours."""
+    """An agent on a problem, compared with one of ours."""
 
     agent: str
     against: str
@@ -90,7 +90,7 @@ class Row(NamedTuple):
 
     @property
     def exception(self) -> bool:
-        """Whether it is told no more than ours, and ours does not win beyond doubt."""
+        """Whether ours does not clearly win although the agent is told no more."""
         return self.told in ("same", "less") and not self.ratio.wins
 
 
@@ -116,11 +116,14 @@ class Comparison(NamedTuple):
     left_out: dict[str, str]  # problem: why it was not played
 
     def exceptions(self, tuned: bool = False) -> list[tuple[Outcome, Row]]:
-        """Where ours does not win beyond doubt against a rival that is told no more; the worst first."""
-        found = [
-            (one, row) for one in self.outcomes for row in (one.tuned if tuned else one.rows) if row.exception
+        """Where ours does not clearly win against an agent that is told no more; the worst first."""
+        pairs = [
+            (outcome, row)
+            for outcome in self.outcomes
+            for row in (outcome.tuned if tuned else outcome.rows)
+            if row.exception
         ]
-        return sorted(found, key=lambda pair: np.nan_to_num(pair[1].ratio.value, nan=1.0))
+        return sorted(pairs, key=lambda pair: np.nan_to_num(pair[1].ratio.value, nan=1.0))
 
     def __str__(self) -> str:
         """The table, for people."""
@@ -128,7 +131,7 @@ class Comparison(NamedTuple):
 
 
 def ratio(other: Array, ours: Array) -> Ratio:
-    """Of the regrets (trials,) of another to ours; above 1 where ours is better."""
+    """The ratio of the regrets (trials,) of another agent to ours; above 1 where ours is better."""
     value, error = quotient(other, ours)
     if not value > 0:  # rewards of 0 or 1: an oracle that is no maximiser may be beaten
         return Ratio(np.nan, np.nan, np.nan)
@@ -139,7 +142,7 @@ def ratio(other: Array, ours: Array) -> Ratio:
 
 
 def held(agent: str, against: str, told: str, regrets: dict[str, Array], setting: str = "") -> Row:
-    """A row, from the regrets (trials,) of both; where one has fewer trials, on those that both have."""
+    """A row from the regrets (trials,) of two agents, over the trials that both have."""
     n = min(len(regrets[agent]), len(regrets[against]))
     own = regrets[agent][:n]
     mean, se = estimate(own)
@@ -149,13 +152,13 @@ def held(agent: str, against: str, told: str, regrets: dict[str, Array], setting
 def seconds(
     agent: Agent, problem: Problem, *, rounds: int = ROUNDS, trials: int = TRIALS, seed: int = 0
 ) -> float:
-    """Seconds of a round of one trial, in a batch of so many, the mean over the first so many rounds.
+    """Seconds per round and trial in a batch of `trials`, as a mean over the first `rounds` rounds.
 
-    It counts deciding, learning and being shown what is shown; of what the world does, paying rewards alone.
+    It counts deciding, learning and reveals; of the world's work, only drawing the rewards.
     """
-    every = range(trials)
-    truth = problem.truth(truth_draws(seed, every, problem.truth_draws()))
-    player, nature = Player(agent, problem, truth, seed, every), Nature(problem, seed, every)
+    all_trials = range(trials)
+    truth = problem.truth(truth_draws(seed, all_trials, problem.truth_draws()))
+    player, nature = Player(agent, problem, truth, seed, all_trials), Nature(problem, seed, all_trials)
     spent = 0.0
     for t in range(rounds):
         normals, uniforms = nature.next(1)
@@ -172,180 +175,189 @@ def seconds(
     return spent / (rounds * trials)
 
 
-def plain(found: Comparison) -> dict[str, Any]:
-    """As numbers, words and lists alone, for JSON: what is no number is null."""
+def plain(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as plain data for JSON; NaN becomes null."""
     outcomes = [
-        {**one._asdict(), "rows": [_row(r) for r in one.rows], "tuned": [_row(r) for r in one.tuned]}
-        for one in found.outcomes
+        {
+            **outcome._asdict(),
+            "rows": [_plain_row(r) for r in outcome.rows],
+            "tuned": [_plain_row(r) for r in outcome.tuned],
+        }
+        for outcome in comparison.outcomes
     ]
-    return {"outcomes": outcomes, "left_out": found.left_out}
+    return {"outcomes": outcomes, "left_out": comparison.left_out}
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _plain_row(row: Row) -> dict[str, Any]:
     numbers = {**row.ratio._asdict(), "regret": row.regret, "regret_se": row.regret_se}
-    said = {"agent": row.agent, "against": row.against, "told": row.told, "setting": row.setting}
+    words = {"agent": row.agent, "against": row.against, "told": row.told, "setting": row.setting}
     return {
-        **said,
+        **words,
         **{name: None if np.isnan(value) else float(value) for name, value in numbers.items()},
         "trials": row.trials,
     }
 
 
 def from_plain(data: dict[str, Any]) -> Comparison:
-    """What `plain` made of it, read again."""
+    """The comparison from what `plain` returned."""
     outcomes = [
-        Outcome(**one | {kind: tuple(map(_read, one[kind])) for kind in ("rows", "tuned")})
-        for one in data["outcomes"]
+        Outcome(**outcome | {kind: tuple(map(_read_row, outcome[kind])) for kind in ("rows", "tuned")})
+        for outcome in data["outcomes"]
     ]
     return Comparison(tuple(outcomes), data["left_out"])
 
 
-def _read(row: dict[str, Any]) -> Row:
-    told: dict[str, Any] = {name: np.nan if value is None else value for name, value in row.items()}
-    found = Ratio(*(told.pop(name) for name in Ratio._fields))
-    return Row(ratio=found, **told)
+def _read_row(row: dict[str, Any]) -> Row:
+    fields: dict[str, Any] = {name: np.nan if value is None else value for name, value in row.items()}
+    return Row(ratio=Ratio(*(fields.pop(name) for name in Ratio._fields)), **fields)
 
 
-def text(found: Comparison) -> str:
+def text(comparison: Comparison) -> str:
     """The whole report in 80 columns."""
-    parts = [fill(HEAD), exceptions(found), *_tables(found, False)]
-    if any(one.tuned for one in found.outcomes):
-        parts += [fill(TUNED), exceptions(found, tuned=True), *_tables(found, True)]
-    parts += [times(found), _left_out(found)]
+    parts = [fill(HEAD), exceptions(comparison), *_tables(comparison, False)]
+    if any(outcome.tuned for outcome in comparison.outcomes):
+        parts += [fill(TUNED), exceptions(comparison, tuned=True), *_tables(comparison, True)]
+    parts += [times(comparison), _left_out(comparison)]
     return "\n\n".join(filter(None, parts))
 
 
-def exceptions(found: Comparison, *, tuned: bool = False) -> str:
-    """A line for each, the worst for ours first."""
+def exceptions(comparison: Comparison, *, tuned: bool = False) -> str:
+    """A line for each exception, the worst for ours first."""
     lines = [
-        f"  {one.problem}: {row.agent} {cell(row)} of {row.against}" for one, row in found.exceptions(tuned)
+        f"  {outcome.problem}: {row.agent} {cell(row)} of {row.against}"
+        for outcome, row in comparison.exceptions(tuned)
     ]
     return "\n".join([f"{EXCEPTIONS}:", *(lines or ["  nowhere"])])
 
 
-def grouped(found: Comparison) -> list[tuple[str, list[Outcome]]]:
+def grouped(comparison: Comparison) -> list[tuple[str, list[Outcome]]]:
     """The outcomes in groups of problems, in their order."""
-    groups = groupby(found.outcomes, key=lambda one: PLACES[one.problem].group)
-    return [(name, list(some)) for name, some in groups]
+    groups = groupby(comparison.outcomes, key=lambda outcome: PLACES[outcome.problem].group)
+    return [(name, list(members)) for name, members in groups]
 
 
 def grid(outcomes: Sequence[Outcome], tuned: bool = False) -> tuple[list[str], list[list[str]]]:
     """The names of rows, and a cell for each of them on each problem."""
-    tables = [{label(row): row for row in (one.tuned if tuned else one.rows)} for one in outcomes]
-    names = list(dict.fromkeys(name for ours in (False, True) for one in tables for name in _some(one, ours)))
-    cells = [[cell(one[name]) if name in one else NOTHING for one in tables] for name in names]
+    tables = [{label(row): row for row in (x.tuned if tuned else x.rows)} for x in outcomes]
+    names = list(
+        dict.fromkeys(
+            name for ours in (False, True) for table in tables for name in _select_names(table, ours)
+        )
+    )
+    cells = [[cell(table[name]) if name in table else NOTHING for table in tables] for name in names]
     return names, cells
 
 
-def _some(table: dict[str, Row], ours: bool) -> list[str]:
-    """The rows of others, or of ours."""
+def _select_names(table: dict[str, Row], ours: bool) -> list[str]:
+    """The names of the rows of ours, or of the others."""
     return [name for name, row in table.items() if (row.told == "ours") is ours]
 
 
 def label(row: Row) -> str:
-    """What a row is called: who is held against an agent of its own footing says so."""
+    """The name of a row; one compared with the agent that is told the bias says so."""
     if row.told == "ours":
         return f"(ours) {row.agent}"
     return f"{row.agent} / {TOLD_BIAS}" if row.against == TOLD_BIAS else row.agent
 
 
 def cell(row: Row) -> str:
-    """The ratio with its mark, its interval and what was chosen."""
+    """The ratio with its mark and interval, and the setting that was chosen."""
     chosen = "" if row.setting in ("", "as published") else f" {row.setting}"
     return f"{interval(row.ratio, MARKS.get(row.told, ''))}{chosen}"
 
 
-def interval(found: Ratio, mark: str = "") -> str:
-    """A ratio and its ends."""
-    if np.isnan(found.value):
+def interval(ratio: Ratio, mark: str = "") -> str:
+    """A ratio and its interval as text."""
+    if np.isnan(ratio.value):
         return NOTHING
-    if np.isnan(found.low):
-        return f"{number(found.value)}{mark}"
-    return f"{number(found.value)}{mark} [{number(found.low)}, {number(found.high)}]"
+    if np.isnan(ratio.low):
+        return f"{number(ratio.value)}{mark}"
+    return f"{number(ratio.value)}{mark} [{number(ratio.low)}, {number(ratio.high)}]"
 
 
 def number(value: float) -> str:
-    """Three digits, at least the whole ones."""
+    """A number with about three digits."""
     places = 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:,.{places}f}"
 
 
-def _tables(found: Comparison, tuned: bool) -> list[str]:
+def _tables(comparison: Comparison, tuned: bool) -> list[str]:
     parts = list[str]()
-    for _, outcomes in grouped(found):
+    for _, outcomes in grouped(comparison):
         names, cells = grid(outcomes, tuned)
         if not names:
             continue
-        titles = [one.problem for one in outcomes]
-        below = [f"Regret {yardstick(outcomes)}; after the last round:", *map(of_ours, outcomes)]
-        said = "\n".join(fill(line, "  ") for line in below)
-        parts += [columns("agent", names, titles, cells), *([] if tuned else [said])]
+        titles = [outcome.problem for outcome in outcomes]
+        remarks = [f"Regret {yardstick(outcomes)}; after the last round:", *map(of_ours, outcomes)]
+        footnotes = "\n".join(fill(line, "  ") for line in remarks)
+        parts += [columns("agent", names, titles, cells), *([] if tuned else [footnotes])]
     return parts
 
 
 def yardstick(outcomes: Sequence[Outcome]) -> str:
-    """What the regret of these problems is against."""
+    """What the regret of these problems is measured against."""
     return "; ".join(dict.fromkeys(one.yardstick for one in outcomes))
 
 
-def of_ours(one: Outcome) -> str:
-    """Whose regret ratios are to, and how large it is."""
-    found = ", ".join(f"{name} {number(value)}" for name, value in one.ours.items())
-    trials = sorted({row.trials for row in one.rows})
+def of_ours(outcome: Outcome) -> str:
+    """The agents of ours that others are divided by, with their regrets."""
+    regrets = ", ".join(f"{name} {number(value)}" for name, value in outcome.ours.items())
+    trials = sorted({row.trials for row in outcome.rows})
     span = str(trials[0]) if len(trials) < 2 else f"{trials[0]} to {trials[-1]}"
-    return f"{one.problem}: {one.title}; {one.rounds} rounds, {span} trials; {found}"
+    return f"{outcome.problem}: {outcome.title}; {outcome.rounds} rounds, {span} trials; {regrets}"
 
 
-def times(found: Comparison) -> str:
-    """How long a round takes, and over which rounds that is a mean."""
-    rows = [[f"{number(low)} to {number(high)}"] for low, high in spans(found).values()]
+def times(comparison: Comparison) -> str:
+    """A table of how long a round takes."""
+    rows = [[f"{number(low)} to {number(high)}"] for low, high in spans(comparison).values()]
     if not rows:
         return ""
-    table = columns("agent", list(spans(found)), ["microseconds of a trial's round, in batch"], rows)
+    table = columns("agent", list(spans(comparison)), ["microseconds of a trial's round, in batch"], rows)
     return f"{table}\n{fill(TIMES)}"
 
 
-def spans(found: Comparison) -> dict[str, tuple[float, float]]:
-    """Microseconds of a trial's round, from the quickest problem to the slowest."""
-    names = dict.fromkeys(name for one in found.outcomes for name in one.seconds)
-    every = {
-        name: [1e6 * one.seconds[name] for one in found.outcomes if name in one.seconds] for name in names
+def spans(comparison: Comparison) -> dict[str, tuple[float, float]]:
+    """Microseconds per round and trial, on the quickest problem and the slowest."""
+    names = dict.fromkeys(name for outcome in comparison.outcomes for name in outcome.seconds)
+    microseconds = {
+        name: [1e6 * outcome.seconds[name] for outcome in comparison.outcomes if name in outcome.seconds]
+        for name in names
     }
-    return {name: (min(values), max(values)) for name, values in every.items()}
+    return {name: (min(values), max(values)) for name, values in microseconds.items()}
 
 
-def _left_out(found: Comparison) -> str:
-    """Who could not play what, and which problems were not played."""
-    lines = [f"{name} was not played: {why}" for name, why in found.left_out.items()]
-    for one in found.outcomes:
+def _left_out(comparison: Comparison) -> str:
+    """The problems that were not played, and the agents that could not play one."""
+    lines = [f"{name} was not played: {why}" for name, why in comparison.left_out.items()]
+    for outcome in comparison.outcomes:
         reasons = dict[str, list[str]]()
-        for name, why in one.left_out.items():
+        for name, why in outcome.left_out.items():
             reasons.setdefault(why, []).append(name)
-        lines += [f"{one.problem} without {', '.join(names)}: {why}" for why, names in reasons.items()]
+        lines += [f"{outcome.problem} without {', '.join(names)}: {why}" for why, names in reasons.items()]
     return "\n".join(fill(line, "  ") for line in lines)
 
 
 def markdown(outcomes: Sequence[Outcome], tuned: bool = False) -> str:
-    """A table for a page; bold where ours does not win beyond doubt against one that is told no more."""
+    """A table for a page; bold where ours does not clearly win against an agent that is told no more."""
     names, cells = grid(outcomes, tuned)
     bold = {
-        (label(row), one.problem)
-        for one in outcomes
-        for row in (one.tuned if tuned else one.rows)
+        (label(row), outcome.problem)
+        for outcome in outcomes
+        for row in (outcome.tuned if tuned else outcome.rows)
         if row.exception
     }
-    head = ["agent", *(one.problem for one in outcomes)]
+    head = ["agent", *(outcome.problem for outcome in outcomes)]
     lines = [head, ["---"] + ["---:"] * len(outcomes)]
     for name, row in zip(names, cells, strict=True):
-        shown = [
-            f"**{text}**" if (name, one.problem) in bold else text
-            for text, one in zip(row, outcomes, strict=True)
+        texts = [
+            f"**{text}**" if (name, outcome.problem) in bold else text
+            for text, outcome in zip(row, outcomes, strict=True)
         ]
-        lines.append([_code(name), *shown])
+        lines.append([_quote_names(name), *texts])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _code(name: str) -> str:
+def _quote_names(name: str) -> str:
     """A row's name with its agents in code quotes."""
     ours, _, bare = name.rpartition("(ours) ")
     return f"{'(ours) ' * bool(ours or name.startswith('(ours)'))}" + " / ".join(
@@ -353,55 +365,55 @@ def _code(name: str) -> str:
     )
 
 
-def figure(found: Comparison, title: str = "") -> "Figure":
+def figure(comparison: Comparison, title: str = "") -> "Figure":
     """Ratios with their intervals, as published; tuned ones as small crosses below."""
-    names = _names(found.outcomes)
-    across = min(ACROSS, max(1, len(found.outcomes)))
-    down = max(1, -(-len(found.outcomes) // across))
+    names = _row_names(comparison.outcomes)
+    across = min(ACROSS, max(1, len(comparison.outcomes)))
+    down = max(1, -(-len(comparison.outcomes) // across))
     wide = 1.8 + 1.55 * across  # inches: two columns of print for three panels, a page on its side for five
     with new_figure(wide, 0.9 + down * (0.6 + 0.13 * len(names))) as chart:
         panels = chart.subplots(down, across, squeeze=False, sharey=True).ravel()
-        for axes, one in zip(panels, found.outcomes, strict=False):
-            _panel(axes, one, names)
-        for axes in panels[len(found.outcomes) :]:
+        for axes, outcome in zip(panels, comparison.outcomes, strict=False):
+            _draw_panel(axes, outcome, names)
+        for axes in panels[len(comparison.outcomes) :]:
             axes.axis("off")
         panels[0].set_ylim(len(names) - 0.4, -0.6)
-        handles = _legend(any(one.tuned for one in found.outcomes))
-        beside = 3 if across == ACROSS else 2
-        chart.legend(handles=handles, loc="outside lower center", ncols=beside, fontsize=7.5)
-        said = title or "Regret as a ratio to ours on the same trials: right of the line ours is better"
-        add_title(chart, said, 10)
+        handles = _legend_entries(any(outcome.tuned for outcome in comparison.outcomes))
+        ncols = 3 if across == ACROSS else 2
+        chart.legend(handles=handles, loc="outside lower center", ncols=ncols, fontsize=7.5)
+        heading = title or "Regret as a ratio to ours on the same trials: right of the line ours is better"
+        add_title(chart, heading, 10)
     return chart
 
 
-def _names(outcomes: Sequence[Outcome]) -> list[str]:
-    """The rows: rivals in their order, then others of ours."""
-    rows = [row for one in outcomes for row in one.rows]
-    return list(dict.fromkeys(label(row) for mine in (False, True) for row in rows if _mine(row) is mine))
+def _row_names(outcomes: Sequence[Outcome]) -> list[str]:
+    """The names of the rows: baselines in their order, then others of ours."""
+    rows = [row for outcome in outcomes for row in outcome.rows]
+    return list(dict.fromkeys(label(row) for ours in (False, True) for row in rows if _is_ours(row) is ours))
 
 
-def _mine(row: Row) -> bool:
+def _is_ours(row: Row) -> bool:
     return row.told == "ours"
 
 
-def _panel(axes: "Axes", one: Outcome, names: Sequence[str]) -> None:
-    """Draw one problem: dots with bars; where an agent does not play there is nothing."""
+def _draw_panel(axes: "Axes", outcome: Outcome, names: Sequence[str]) -> None:
+    """Draw the ratios on one problem as dots with bars; an agent that does not play has none."""
     axes.axvline(1, color="0.35", linewidth=0.9)
-    for row in one.rows:
+    for row in outcome.rows:
         colour, mark = SIDES[row.told]
-        _dot(axes, row, names.index(label(row)), colour, mark)
-    for row in one.tuned:
-        _dot(axes, row, names.index(label(row)) + 0.3, RED if not _mine(row) else GREEN, "x")
+        _draw_ratio(axes, row, names.index(label(row)), colour, mark)
+    for row in outcome.tuned:
+        _draw_ratio(axes, row, names.index(label(row)) + 0.3, RED if not _is_ours(row) else GREEN, "x")
     axes.set_xscale("log")
-    _ticks(axes)
+    _set_ticks(axes)
     axes.set_yticks(range(len(names)), names, fontsize=7, parse_math=False)
-    ours = textwrap.fill(f"to {', '.join(one.ours)}", 24)
-    title_panel(axes, f"{one.problem}\n{ours}", 7)
+    ours = textwrap.fill(f"to {', '.join(outcome.ours)}", 24)
+    title_panel(axes, f"{outcome.problem}\n{ours}", 7)
     axes.grid(axis="y", color="0.93", linewidth=0.7)
     axes.set_axisbelow(True)
 
 
-def _dot(axes: "Axes", row: Row, place: float, colour: str, mark: str) -> None:
+def _draw_ratio(axes: "Axes", row: Row, y: float, colour: str, mark: str) -> None:
     value, low, high = row.ratio
     if np.isnan(value):
         return
@@ -409,12 +421,12 @@ def _dot(axes: "Axes", row: Row, place: float, colour: str, mark: str) -> None:
     hollow = "white" if row.told == "less" else colour
     size = 3.5 if mark != "x" else 3
     axes.errorbar(
-        [value], [place], xerr=ends, fmt=mark, color=colour, mfc=hollow, markersize=size, elinewidth=0.9
+        [value], [y], xerr=ends, fmt=mark, color=colour, mfc=hollow, markersize=size, elinewidth=0.9
     )
 
 
-def _ticks(axes: "Axes") -> None:
-    """Plain numbers, a few of them."""
+def _set_ticks(axes: "Axes") -> None:
+    """A few ticks, labelled with plain numbers."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     low, high = axes.get_xlim()
@@ -427,16 +439,16 @@ def _ticks(axes: "Axes") -> None:
     axes.tick_params(axis="x", labelsize=7)
 
 
-def _legend(tuned: bool) -> "list[Line2D]":
+def _legend_entries(tuned: bool) -> "list[Line2D]":
     from matplotlib.lines import Line2D
 
     def entry(colour: str, mark: str, text: str, face: str | None = None) -> "Line2D":
         return Line2D([], [], color=colour, marker=mark, linestyle="", mfc=face or colour, label=text)
 
-    found = [
+    entries = [
         entry(BLUE, "o", "told no more than ours"),
         entry(BLUE, "o", "ours is shown true contexts, it makes no use of them", "white"),
         entry(ORANGE, "s", "told more"),
         entry(GREEN, "D", "others of ours"),
     ]
-    return [*found, entry(RED, "x", "tuned, both")] if tuned else found
+    return [*entries, entry(RED, "x", "tuned, both")] if tuned else entries

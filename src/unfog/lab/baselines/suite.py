@@ -1,15 +1,15 @@
-"""The suite: every rival, and ours, plays every problem, and what was found is kept.
+"""The suite: every baseline, and our agents, play every problem, and the results are stored.
 
-A `Match` is one problem: who can play it, their regrets, and what these come to. Agents whose rounds take
-long play the first of the trials that the others play: a trial is the same whoever else plays it, so that
-they are paired all the same.
+A `Match` is one problem: who can play it, their regrets, and the ratios of these. Agents whose rounds take
+long play only the first of the trials that the others play. A trial is the same whoever else plays it, so the
+comparison is still paired.
 
 Tuning gives about the same budget to all: one setting each, of six or seven values, chosen on other seeds. A
-rival's row names the setting that says how much it explores, and six values for it. The published value is
-tried too: it is one of the six, or a seventh. Ours has the level of its chooser, six values with its own. The
-value with the least mean regret on the tuning seed is taken, on each problem by itself; what is reported is
-its regret on the reporting seed. An agent without such a setting stays as it is. Agents whose rounds take
-long are tuned on fewer trials, and the slowest on a quarter of the rounds.
+baseline's row names the setting that controls how much it explores, and six values for it. The published
+value is tried too: it is one of the six, or a seventh. For our agents it is the level of the chooser: six
+values, including the default. On each problem the value with the least mean regret on the tuning seed is
+taken, and its regret on the reporting seed is reported. An agent without such a setting stays as it is.
+Agents whose rounds take long are tuned on fewer trials, and the slowest on a quarter of the rounds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ from unfog.worlds.problem import Problem
 
 SEED = 1000
 TRIALS = {"quick": 40, "slow": 40, "dear": 5}  # by how long an agent's rounds take
-DEAR_ROUNDS = 4  # these take so long that their setting is chosen over one round in so many
+DEAR_ROUNDS = 4  # the settings of the slowest are chosen over one round in so many
 LEVELS = (0.35, 0.5, 0.7, 1.0, 2.0)  # beside the default's, 1.4
 
 Bars: TypeAlias = Callable[[str], AbstractContextManager[Progress]]
@@ -48,12 +48,12 @@ Say: TypeAlias = Callable[[str], None]
 
 @contextmanager
 def silent(_: str) -> Iterator[Progress]:
-    """A bar that nobody sees."""
+    """A progress bar that is not shown."""
     yield quiet
 
 
 class Asked(NamedTuple):
-    """What decides the result; None leaves a problem's own."""
+    """What determines the result; None stands for a problem's own value."""
 
     problems: tuple[str, ...]
     agents: tuple[str, ...]
@@ -65,15 +65,15 @@ class Asked(NamedTuple):
     tuned: bool = False
     scale: float = 1.0  # of the problems' own numbers of trials
 
-    def run_of(self, place: Place, pace: str = "quick", *, other_seed: bool = False) -> dict[str, Any]:
+    def run_of(self, benchmark: Place, pace: str = "quick", *, other_seed: bool = False) -> dict[str, Any]:
         """The fields of [run] for a problem and agents of one pace; for tuning on another seed."""
-        usual = max(2, round(self.scale * min(place.trials, PACES[pace])))
-        told: dict[str, Any] = {"rounds": self.rounds, "trials": self.trials or usual, "seed": self.seed}
+        usual = max(2, round(self.scale * min(benchmark.trials, PACES[pace])))
+        fields: dict[str, Any] = {"rounds": self.rounds, "trials": self.trials or usual, "seed": self.seed}
         if other_seed:
-            told |= {"trials": min(told["trials"], TRIALS[pace]), "seed": SEED}
+            fields |= {"trials": min(fields["trials"], TRIALS[pace]), "seed": SEED}
             if pace == "dear":
-                told["rounds"] = max(1, (self.rounds or place.spec().run.rounds) // DEAR_ROUNDS)
-        return {**told, "engine": self.engine, "precision": self.precision}
+                fields["rounds"] = max(1, (self.rounds or benchmark.spec().run.rounds) // DEAR_ROUNDS)
+        return {**fields, "engine": self.engine, "precision": self.precision}
 
 
 def rivals(
@@ -100,9 +100,9 @@ def rivals(
     >>> 'linucb' in str(found)
     True
     """
-    told = asked(problems, agents, rounds, trials, seed, engine, precision, tuned)
-    where = None if out is None else claim(told, run_folder(out), workers)
-    return compare(told, where, workers)
+    request = asked(problems, agents, rounds, trials, seed, engine, precision, tuned)
+    folder = None if out is None else claim(request, run_folder(out), workers)
+    return compare(request, folder, workers)
 
 
 def asked(
@@ -115,27 +115,27 @@ def asked(
     precision: str | None,
     tuned: bool = False,
 ) -> Asked:
-    """What is asked for, checked."""
-    names = _problems(problems), _agents(agents)
+    """Check the arguments of `rivals`, and return the request."""
+    names = _check_problems(problems), _check_agents(agents)
     flag("tuned", tuned)
     if tuned and seed == SEED:
         raise InputError("seed", seed, "another: settings are chosen on this one")
-    sizes = _count("rounds", rounds), _count("trials", trials)
+    sizes = _check_count("rounds", rounds), _check_count("trials", trials)
     start = 0 if seed is None else count("seed", seed, 0, MOST_SEED)
-    wanted = engines.check_name("numpy" if engine is None else engine)
-    told = Asked(*names, *sizes, start, wanted, precision, tuned)
-    for name in told.problems:
-        checked(with_run(PLACES[name].spec(), told.run_of(PLACES[name])))
-    return told
+    engine_name = engines.check_name("numpy" if engine is None else engine)
+    request = Asked(*names, *sizes, start, engine_name, precision, tuned)
+    for name in request.problems:
+        checked(with_run(PLACES[name].spec(), request.run_of(PLACES[name])))
+    return request
 
 
-def _count(field: str, value: int | None) -> int | None:
+def _check_count(field: str, value: int | None) -> int | None:
     return None if value is None else count(field, value)
 
 
-def _problems(problems: Sequence[str] | None) -> tuple[str, ...]:
-    """Those named, each once; all unless told."""
-    names = tuple(PLACES if problems is None else _each("problems", problems))
+def _check_problems(problems: Sequence[str] | None) -> tuple[str, ...]:
+    """Check the names of problems; all of them if None. Repeats are dropped."""
+    names = tuple(PLACES if problems is None else _check_names("problems", problems))
     if not names:
         raise InputError("problems", "none named", f"one or more of {', '.join(PLACES)}")
     for name in names:
@@ -143,9 +143,9 @@ def _problems(problems: Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _agents(agents: Sequence[str] | None) -> tuple[str, ...]:
-    """Those named, each once; all rivals unless told. A name that no agent has is refused."""
-    names = tuple((*RIVALS, *PAPER) if agents is None else _each("agents", agents))
+def _check_agents(agents: Sequence[str] | None) -> tuple[str, ...]:
+    """Check the names of agents; all baselines if None. Repeats are dropped, unknown names refused."""
+    names = tuple((*RIVALS, *PAPER) if agents is None else _check_names("agents", agents))
     if not names:
         raise InputError("agents", "none named", f"one or more of {', '.join((*RIVALS, *PAPER))}")
     for name in names:
@@ -163,8 +163,8 @@ def _agents(agents: Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _each(field: str, names: Sequence[str]) -> dict[str, None]:
-    """The names told, each once."""
+def _check_names(field: str, names: Sequence[str]) -> dict[str, None]:
+    """Check that these are names, and drop repeats."""
     if (
         isinstance(names, str)
         or not isinstance(names, Sequence)
@@ -174,41 +174,41 @@ def _each(field: str, names: Sequence[str]) -> dict[str, None]:
     return dict.fromkeys(names)
 
 
-def claim(told: Asked, out: Path | None, workers: int, runs: Path = Path("runs")) -> Path:
-    """The folder of a suite; what cannot be played as it is asked for is refused before one is made."""
+def claim(request: Asked, out: Path | None, workers: int, runs: Path = Path("runs")) -> Path:
+    """The folder of a suite; a request that cannot be played is refused before the folder is created."""
     count("workers", workers, most=MOST_WORKERS)
-    for place in (PLACES[name] for name in told.problems):
-        problem, _ = _built(place)
+    for benchmark in (PLACES[name] for name in request.problems):
+        problem, _ = _try_build(benchmark)
         if problem is not None:
-            engine, precision = told.engine, told.precision
-            plan([problem], [place.main], rounds=1, trials=1, seed=0, engine=engine, precision=precision)
-    return folders.claim(told._asdict(), out, runs)
+            engine, precision = request.engine, request.precision
+            plan([problem], [benchmark.main], rounds=1, trials=1, seed=0, engine=engine, precision=precision)
+    return folders.claim(request._asdict(), out, runs)
 
 
 def compare(
-    told: Asked, folder: Path | None, workers: int = 1, bars: Bars = silent, say: Say = lambda _: None
+    request: Asked, folder: Path | None, workers: int = 1, bars: Bars = silent, say: Say = lambda _: None
 ) -> Comparison:
-    """Play all problems in turn; one without data, or that nobody can play, is left out, and that is said."""
+    """Play all problems in turn; one without data or players is left out, which `say` is told."""
     count("workers", workers, most=MOST_WORKERS)
     outcomes, left_out = list[Outcome](), dict[str, str]()
-    for place in (PLACES[name] for name in told.problems):
-        problem, why = _built(place)
-        match = None if problem is None else Match(told, place, problem, folder, workers, bars)
+    for benchmark in (PLACES[name] for name in request.problems):
+        problem, why = _try_build(benchmark)
+        match = None if problem is None else Match(request, benchmark, problem, folder, workers, bars)
         if match is not None and match.agents:
             outcomes.append(match.outcome())
             continue
-        left_out[place.name] = why if match is None else match.nobody
-        say(f"{place.name} is left out: {left_out[place.name]}")
-    found = Comparison(tuple(outcomes), left_out)
+        left_out[benchmark.name] = why if match is None else match.why_nobody
+        say(f"{benchmark.name} is left out: {left_out[benchmark.name]}")
+    comparison = Comparison(tuple(outcomes), left_out)
     if folder is not None:
-        folders.finish(folder, found)
-    return found
+        folders.finish(folder, comparison)
+    return comparison
 
 
-def _built(place: Place) -> tuple[Problem | None, str]:
-    """The world of a place; none where its data are missing, and what is missing."""
+def _try_build(benchmark: Place) -> tuple[Problem | None, str]:
+    """The world of a benchmark problem, or None and what is missing if its data are not there."""
     try:
-        return build(place), ""
+        return build(benchmark), ""
     except InputError as error:
         if error.field != "data":
             raise
@@ -219,84 +219,92 @@ class Match:
     """Plays one problem."""
 
     def __init__(
-        self, told: Asked, place: Place, problem: Problem, folder: Path | None, workers: int, bars: Bars
+        self,
+        request: Asked,
+        benchmark: Place,
+        problem: Problem,
+        folder: Path | None,
+        workers: int,
+        bars: Bars,
     ) -> None:
-        """Find out who plays, and who is held against whom."""
-        self.told, self.place, self.problem = told, place, problem
+        """Determine who plays, and who is compared with whom."""
+        self.request, self.benchmark, self.problem = request, benchmark, problem
         self.folder, self.workers, self.bars = folder, workers, bars
         self.rows = Catalogue(problem.rewards.kind)
-        reasons = {name: why_not(name, problem, told.engine) for name in told.agents}
+        reasons = {name: why_not(name, problem, request.engine) for name in request.agents}
         self.left_out = {name: why for name, why in reasons.items() if why}
-        self.agents = [name for name in told.agents if name not in self.left_out]
-        self.pairs = [(name, *pair) for name in self.agents for pair in place.against(self.rows[name])]
-        self.ours = list(dict.fromkeys([place.main, *(against for _, against, _ in self.pairs)]))
-        also = [name for name in place.also if not why_not(name, problem, told.engine)]
-        mine = [name for name in (*self.ours, *also) if name not in (place.main, *self.agents)]
-        self.pairs += [(name, place.main, "ours") for name in mine]
-        self.everybody = list(dict.fromkeys([*self.ours, *self.agents, *mine]))
+        self.agents = [name for name in request.agents if name not in self.left_out]
+        self.pairs = [(name, *pair) for name in self.agents for pair in benchmark.against(self.rows[name])]
+        self.ours = list(dict.fromkeys([benchmark.main, *(against for _, against, _ in self.pairs)]))
+        also = [name for name in benchmark.also if not why_not(name, problem, request.engine)]
+        others_of_ours = [name for name in (*self.ours, *also) if name not in (benchmark.main, *self.agents)]
+        self.pairs += [(name, benchmark.main, "ours") for name in others_of_ours]
+        self.players = list(dict.fromkeys([*self.ours, *self.agents, *others_of_ours]))
 
     @property
-    def nobody(self) -> str:
+    def why_nobody(self) -> str:
         """Why none of the agents asked for can play."""
         return "; ".join(f"{name}: {why}" for name, why in self.left_out.items())
 
     def outcome(self) -> Outcome:
-        """All that is to be said of it."""
-        regrets = self.regrets(self.everybody, "")
+        """Play the problem; return its rows, tuned rows and times."""
+        regrets = self.regrets(self.players, "")
         spec = self.spec("", "quick")
         return Outcome(
-            problem=self.place.name,
-            title=self.place.title,
+            problem=self.benchmark.name,
+            title=self.benchmark.title,
             rounds=spec.run.rounds,
             seed=spec.run.seed,
-            yardstick=self.place.yardstick,
+            yardstick=self.benchmark.yardstick,
             rows=tuple(held(*pair, regrets) for pair in self.pairs),
-            tuned=self.tuned(regrets) if self.told.tuned else (),
+            tuned=self.tuned(regrets) if self.request.tuned else (),
             ours={name: estimate(regrets[name]).mean for name in self.ours},
             left_out=self.left_out,
-            seconds={name: self.seconds(self.rows[name], spec.run.rounds) for name in self.everybody},
+            seconds={name: self.seconds(self.rows[name], spec.run.rounds) for name in self.players},
         )
 
     def seconds(self, agent: Agent, rounds: int) -> float:
-        """Of a trial's round in a batch."""
+        """Seconds per round and trial of an agent, in a batch."""
         return report.seconds(agent, self.problem, rounds=min(rounds, report.ROUNDS), trials=report.TRIALS)
 
     def tuned(self, published: Regrets) -> tuple[Row, ...]:
-        """Rows with one setting each, chosen on another seed; as published where that was best."""
-        tried = [one for name in self.everybody for one in candidates(name)]
-        best = chosen(self.everybody, self.regrets(tried, "-tuning", other_seed=True))
-        again = [picked for name, picked in best.items() if picked != name]
-        found = self.regrets(again, "-tuned")
-        regrets = {name: found.get(picked, published[name]) for name, picked in best.items()}
-        said = {name: setting(name, picked) for name, picked in best.items()}
-        return tuple(held(*pair, regrets, said[pair[0]]) for pair in self.pairs)
+        """Rows with one setting for each agent, chosen on another seed; as published if that was best."""
+        tried_names = [candidate for name in self.players for candidate in candidates(name)]
+        best = chosen(self.players, self.regrets(tried_names, "-tuning", other_seed=True))
+        changed = [choice for name, choice in best.items() if choice != name]
+        reruns = self.regrets(changed, "-tuned")
+        regrets = {name: reruns.get(choice, published[name]) for name, choice in best.items()}
+        settings = {name: setting(name, choice) for name, choice in best.items()}
+        return tuple(held(*pair, regrets, settings[pair[0]]) for pair in self.pairs)
 
     def spec(self, ending: str, kind: str, *, other_seed: bool = False) -> Spec:
-        """What is run for agents of one pace."""
-        spec = with_run(self.place.spec(), self.told.run_of(self.place, kind, other_seed=other_seed))
+        """The experiment for agents of one pace."""
+        spec = with_run(
+            self.benchmark.spec(), self.request.run_of(self.benchmark, kind, other_seed=other_seed)
+        )
         end = "" if kind == "quick" else f"-{kind}"
-        return spec.model_copy(update={"name": f"{self.place.name}{ending}{end}"})
+        return spec.model_copy(update={"name": f"{self.benchmark.name}{ending}{end}"})
 
     def regrets(self, names: Iterable[str], ending: str, *, other_seed: bool = False) -> Regrets:
         """The regret of each after the last round, trial by trial."""
-        found, twins = Regrets(), self.twins(names)
+        regrets, twins = Regrets(), self.twins(names)
         for kind in PACES:
-            some = [name for name in dict.fromkeys(twins.values()) if pace(self.rows[name]) == kind]
-            if some:
+            agents = [name for name in dict.fromkeys(twins.values()) if pace(self.rows[name]) == kind]
+            if agents:
                 spec = self.spec(ending, kind, other_seed=other_seed)
-                found |= self.run(with_run(spec, {"agents": some}))
-        return {name: found[twin] for name, twin in twins.items()}
+                regrets |= self.run(with_run(spec, {"agents": agents}))
+        return {name: regrets[twin] for name, twin in twins.items()}
 
     def twins(self, names: Iterable[str]) -> dict[str, str]:
-        """For each the first that has the same parts: two rivals may differ for other rewards alone."""
-        found = dict[str, str]()
+        """For each agent the first with the same parts: two baselines may differ only for other rewards."""
+        twins = dict[str, str]()
         for name in names:
-            row, others = self.rows[name], dict.fromkeys(found.values())
-            found[name] = next((other for other in others if row.same_as(self.rows[other])), name)
-        return found
+            row, others = self.rows[name], dict.fromkeys(twins.values())
+            twins[name] = next((other for other in others if row.same_as(self.rows[other])), name)
+        return twins
 
     def run(self, spec: Spec) -> Regrets:
-        """The run of a spec, kept where there is a folder."""
+        """Run a spec, in the suite's folder if there is one; return the final regrets."""
         plan = prepare(checked(spec), workers=self.workers, problem=self.problem)
         with self.bars(spec.name) as progress:
             data = play(plan, progress) if self.folder is None else folders.kept(self.folder, plan, progress)
@@ -305,32 +313,34 @@ class Match:
 
 
 def candidates(name: str) -> list[str]:
-    """The agent as published, then with each value: all that is tried."""
+    """The names to try: the agent as published, then with each other value."""
     setting, values = setting_of(name)
-    spelled = [f"{name}:{setting}={value:g}" for value in values]
-    return [name, *(one for one in spelled if not _published(name, setting, one))]
+    variants = [f"{name}:{setting}={value:g}" for value in values]
+    return [name, *(candidate for candidate in variants if not _is_published(name, setting, candidate))]
 
 
 def setting_of(name: str) -> tuple[str, tuple[float, ...]]:
-    """The setting of an agent that is tuned, and its values; no values where it has none."""
+    """The setting of an agent that is tuned, and its values; empty if it has none."""
     if name in RIVALS:
         return RIVALS[name].tuned, RIVALS[name].grid
     return ("level", LEVELS) if name in OURS else ("", ())
 
 
-def _published(name: str, setting: str, spelled: str) -> bool:
-    """Whether a value is that of the row itself, which stands in the list already."""
+def _is_published(name: str, setting: str, spelled: str) -> bool:
+    """Whether a value is that of the agent as published, which is in the list already."""
     row, value = EVERY[name], float(spelled.rpartition("=")[2])
     parts = row.denoiser, row.learner, row.chooser
-    found = [vars(part)[setting] for part in parts if setting in vars(part)]
-    return bool(found) and all(float(one) == value for one in found)
+    values = [vars(part)[setting] for part in parts if setting in vars(part)]
+    return bool(values) and all(float(x) == value for x in values)
 
 
 def chosen(names: Sequence[str], regrets: Mapping[str, Array]) -> dict[str, str]:
     """For each agent its candidate with the least mean regret; the first of equals."""
-    return {name: min(candidates(name), key=lambda one: float(regrets[one].mean())) for name in names}
+    return {
+        name: min(candidates(name), key=lambda candidate: float(regrets[candidate].mean())) for name in names
+    }
 
 
-def setting(name: str, picked: str) -> str:
-    """What was changed, in words."""
-    return picked.removeprefix(f"{name}:") if picked != name else "as published"
+def setting(name: str, choice: str) -> str:
+    """The chosen setting as text."""
+    return choice.removeprefix(f"{name}:") if choice != name else "as published"

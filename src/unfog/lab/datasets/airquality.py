@@ -79,9 +79,9 @@ class AirQuality(Recorded):
 
     def record(self) -> Record:
         """The complete hours, on the scale asked for, with their weeks."""
-        found = read(locate("airquality"))
-        logs = found._replace(true=np.log(found.true), raw=np.log(found.raw))
-        return logs if self.scale == "log" else found
+        record = read(locate("airquality"))
+        logs = record._replace(true=np.log(record.true), raw=np.log(record.raw))
+        return logs if self.scale == "log" else record
 
 
 def read(path: Path) -> Record:
@@ -106,13 +106,13 @@ def read(path: Path) -> Record:
 
 
 def _hour(day: str, clock: str) -> float:
-    """The number of an hour; those of a day follow its first."""
+    """The time in hours, counted from the first day of the calendar."""
     hour = time.fromisoformat(clock.zfill(8))
     return 24.0 * date.fromisoformat(day).toordinal() + hour.hour + hour.minute / 60 + hour.second / 3600
 
 
 class AirLog(NamedTuple):
-    """A log, and what it does not say.
+    """A log, and the truth that it does not contain.
 
     >>> from unfog.lab.datasets.airquality import AirLog
     >>> AirLog._fields  # what `air_log()` gives
@@ -124,38 +124,38 @@ class AirLog(NamedTuple):
     true: Array  # (n, 4)
 
     def values(self, *, beside: bool = False) -> dict[str, float]:
-        """What the fitted policy truly earns a round, by what it sees: readings (`denoised`), one gas as it
-        is and the other three read (by its name), all gases as they are (`all`).
+        """What the fitted policy truly earns per round, by what it sees: only readings (`denoised`), the true
+        value of one gas and readings of the other three (by the gas's name), or all true values (`all`).
 
-        With `beside`, what is seen comes beside the sensor's reading; else it takes its place. The policy is
-        fitted on the rewards of the log each time. It takes what it sees as it is: features have intercepts
-        and slopes, so that with readings alone denoising changes nothing that they could not learn.
+        With `beside`, a true value is added to the sensor's reading; otherwise it replaces the reading. The
+        policy is fitted on the rewards of the log each time, without denoising: features have intercepts and
+        slopes, so with readings alone denoising changes nothing that they could not learn.
         """
-        seen = {"denoised": [], **{gas: [place] for place, gas in enumerate(GASES)}, "all": [0, 1, 2, 3]}
-        return {name: self._earned(places, beside) for name, places in seen.items()}
+        seen = {"denoised": [], **{gas: [index] for index, gas in enumerate(GASES)}, "all": [0, 1, 2, 3]}
+        return {name: self._mean_reward(indices, beside) for name, indices in seen.items()}
 
-    def _earned(self, places: list[int], beside: bool) -> float:
-        # Runs import this module: what values a log would be code that decides their results.
+    def _mean_reward(self, known_gases: list[int], beside: bool) -> float:
+        # Imported here: runs import this module, and the code that evaluates logs must not be part of theirs.
         from unfog.evaluation.context import Scene
         from unfog.evaluation.policies import liked
 
-        shown, names = self.true[:, places], tuple(f"true {GASES[place]}" for place in places)
-        left = [place for place in range(len(GASES)) if beside or place not in places]
+        true_columns, names = self.true[:, known_gases], tuple(f"true {GASES[i]}" for i in known_gases)
+        read_gases = [i for i in range(len(GASES)) if beside or i not in known_gases]
         log = self.log._replace(
-            coordinates=(*(GASES[place] for place in left), *names),
-            noisy=np.concat([self.log.noisy[:, left], shown], axis=1),
+            coordinates=(*(GASES[i] for i in read_gases), *names),
+            noisy=np.concat([self.log.noisy[:, read_gases], true_columns], axis=1),
         )
-        scene = Scene(log)
-        chosen = liked(scene.across.asked(scene.seen), log)
-        return float(np.vecdot(chosen, scores(self.true)).mean())
+        log_context = Scene(log)
+        shares = liked(log_context.across.asked(log_context.seen), log)
+        return float(np.vecdot(shares, scores(self.true)).mean())
 
 
 def scores(true: Array) -> Array:
-    """What each arm pays on average: (n, 5)."""
-    return _with_wait(true - true.mean(axis=0))
+    """The mean reward of each arm, (n, 5)."""
+    return _prepend_wait(true - true.mean(axis=0))
 
 
-def _with_wait(gases: Array) -> Array:
+def _prepend_wait(gases: Array) -> Array:
     return np.concat([np.zeros((len(gases), 1)), gases], axis=1)
 
 
@@ -183,30 +183,30 @@ def air_log(
     if not 0 < validation.positive("floor", floor) <= 1:
         raise InputError("floor", floor, "a number above 0 and at most 1")
     record = AirQuality(calibration=calibration).record()
-    found, contexts, noisy = calibrated(record, calibration, hindsight)
-    true, channel = contexts[calibration:] - LEVEL, _centred(found.channel)
-    source = generator(validation.count("seed", seed, 0, MOST_SEED), 0, "air log")
+    fitted, contexts, noisy = calibrated(record, calibration, hindsight)
+    true, channel = contexts[calibration:] - LEVEL, _centre(fitted.channel)
+    rng = generator(validation.count("seed", seed, 0, MOST_SEED), 0, "air log")
     readings = noisy[calibration:] - LEVEL
     if errors == "gaussian":
-        readings = true + source.multivariate_normal(np.zeros(len(GASES)), channel.noise_cov, len(true))
-    log = _logged(readings, true, floor, validation.positive("reward_sd", reward_sd), source)
+        readings = true + rng.multivariate_normal(np.zeros(len(GASES)), channel.noise_cov, len(true))
+    log = _draw_log(readings, true, floor, validation.positive("reward_sd", reward_sd), rng)
     return AirLog(log._replace(time=record.times[calibration:]), channel, true)
 
 
-def _centred(channel: Channel) -> Channel:
-    """Readings are freed of the known bias already, and counted from the mean."""
+def _centre(channel: Channel) -> Channel:
+    """The channel of readings whose known bias is removed and whose mean is subtracted."""
     sample = None if channel.sample is None else channel.sample - LEVEL
     nothing = np.zeros_like(channel.bias)
     return channel._replace(context_mean=channel.context_mean - LEVEL, bias=nothing, sample=sample)
 
 
-def _logged(noisy: Array, true: Array, floor: float, reward_sd: float, source: np.random.Generator) -> "Log":
-    """Draw arms by what is read, and rewards by what is true."""
+def _draw_log(noisy: Array, true: Array, floor: float, reward_sd: float, rng: np.random.Generator) -> "Log":
+    """Draw arms from the readings, and rewards from the true contexts."""
     from unfog.evaluation.log import Log
 
     rows, number = np.arange(len(noisy)), len(ARMS)
-    law = np.full((len(noisy), number), floor / number)
-    law[rows, _with_wait(noisy).argmax(axis=1)] += 1 - floor
-    arm = np.minimum((source.random((len(noisy), 1)) > law.cumsum(axis=1)).sum(axis=1), number - 1)
-    reward = scores(true)[rows, arm] + reward_sd * source.standard_normal(len(noisy))
-    return Log(GASES, ARMS, noisy, arm, reward, law[rows, arm], law, source="Air Quality")
+    probabilities = np.full((len(noisy), number), floor / number)
+    probabilities[rows, _prepend_wait(noisy).argmax(axis=1)] += 1 - floor
+    arm = np.minimum((rng.random((len(noisy), 1)) > probabilities.cumsum(axis=1)).sum(axis=1), number - 1)
+    reward = scores(true)[rows, arm] + reward_sd * rng.standard_normal(len(noisy))
+    return Log(GASES, ARMS, noisy, arm, reward, probabilities[rows, arm], probabilities, source="Air Quality")

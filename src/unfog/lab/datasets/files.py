@@ -30,7 +30,7 @@ from unfog._io import is_file, is_folder, write_atomically
 from unfog.validation import InputError, one_of
 from unfog.version import __version__
 
-DAMAGED = (  # what reading a damaged or foreign archive raises
+DAMAGED = (  # raised when a damaged or foreign archive is read
     zipfile.BadZipFile,
     zlib.error,
     lzma.LZMAError,
@@ -61,7 +61,7 @@ UNKNOWN = "whoever published it"
 
 
 class MissingError(InputError):
-    """No file of a data set was found: a wrong one is another matter."""
+    """No file of a data set was found. A wrong file raises a plain InputError."""
 
 
 class Dataset(NamedTuple):
@@ -123,21 +123,21 @@ DATASETS = {
 
 
 class Way(NamedTuple):
-    """How one comes by a data set."""
+    """Where a data set is, or how to get it."""
 
     status: str
     path: str | None  # of the right file
-    problem: str | None  # with the file that is there, or that there is none
+    problem: str | None  # what is wrong with the file, or that there is none
     fetch: str | None = None  # the command that gets it
-    why: str | None = None  # it cannot be fetched
-    where: str | None = None  # it is to be had, then
+    why: str | None = None  # why it cannot be fetched
+    where: str | None = None  # where else to get it
 
 
 _told: Path | None = None
 
 
 def look_in(folder: Path | None) -> None:
-    """Look in this folder alone from now on: what a command is told by --data."""
+    """Look only in this folder from now on; commands call this with --data."""
     global _told
     if folder is not None and not is_folder(folder):
         raise InputError("data", f"no folder {str(folder)!r}", "a folder that holds data sets")
@@ -145,25 +145,25 @@ def look_in(folder: Path | None) -> None:
 
 
 def told() -> bool:
-    """Whether we were told where the data are, or told wrongly, and so must not do without them."""
-    chosen = os.environ.get("UNFOG_DATA")
-    return _told is not None or bool(chosen and not is_folder(Path(chosen)))
+    """Whether the user said where the data are, rightly or wrongly, so that they may not be left out."""
+    path = os.environ.get("UNFOG_DATA")
+    return _told is not None or bool(path and not is_folder(Path(path)))
 
 
 def locate(name: str, folder: Path | None = None) -> Path:
-    """The file of a data set, its hash checked; the first one found decides, be it right or wrong."""
+    """Find the file of a data set and check its hash; only the first file found is considered."""
     dataset = named(name)
-    places = _places(folder)
-    for place in places:
-        for path in (place / dataset.file, place / Path(dataset.file).name):
+    folders = _search_folders(folder)
+    for candidate in folders:
+        for path in (candidate / dataset.file, candidate / Path(dataset.file).name):
             if is_file(path):
                 check(dataset, path)
                 return path
             if path.name == Path(dataset.file).name and is_folder(path):
                 raise InputError("data", f"{str(path)!r} is a folder", f"the file {dataset.file} there")
-    looked = ", ".join(map(str, places))
+    searched = ", ".join(map(str, folders))
     problem = f"no file {dataset.file} of {dataset.title}"
-    raise MissingError("data", problem, f"{_ways(dataset)} (looked in {looked})")
+    raise MissingError("data", problem, f"{_describe_ways(dataset)} (looked in {searched})")
 
 
 def named(name: str) -> Dataset:
@@ -171,16 +171,16 @@ def named(name: str) -> Dataset:
     return DATASETS[one_of("data", name, list(DATASETS))]
 
 
-def _places(folder: Path | None) -> list[Path]:
+def _search_folders(folder: Path | None) -> list[Path]:
     folder = folder or _told
     if folder is not None:
         return [folder]
-    chosen = os.environ.get("UNFOG_DATA")
-    return [*([Path(chosen)] if chosen else []), cache("data")]
+    path = os.environ.get("UNFOG_DATA")
+    return [*([Path(path)] if path else []), cache("data")]
 
 
 def cache(part: str) -> Path:
-    """A folder of ours in the user's cache; it need not exist."""
+    """A folder of unfog in the user's cache; it need not exist."""
     try:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:  # a user without a home
@@ -192,19 +192,19 @@ def cache(part: str) -> Path:
 def check(dataset: Dataset, path: Path) -> None:
     """Refuse a file with other bytes than the data set's."""
     try:
-        facts = path.stat()
-        if _is_right(dataset, str(path), facts.st_mtime_ns, facts.st_size):
+        status = path.stat()
+        if _is_right(dataset, str(path), status.st_mtime_ns, status.st_size):
             return
         problem = f"differs from {dataset.title}"
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
-    allowed = f"sha256 {dataset.sha256}: remove {path}, then {_ways(dataset)}"
+    allowed = f"sha256 {dataset.sha256}: remove {path}, then {_describe_ways(dataset)}"
     raise InputError("data", f"{dataset.file} {problem}", allowed)
 
 
 @lru_cache
 def _is_right(dataset: Dataset, path: str, _mtime: int, _size: int) -> bool:
-    """Asked once a process for a file that has not changed since."""
+    """`is_right`, computed once per process for a file that has not changed."""
     return is_right(dataset, Path(path).read_bytes())
 
 
@@ -213,14 +213,16 @@ def is_right(dataset: Dataset, content: bytes) -> bool:
     return hashlib.sha256(content).hexdigest() == dataset.sha256
 
 
-def _ways(dataset: Dataset) -> str:
-    """How to come by a file that is missing or wrong, and on which terms."""
-    got = f", or `unfog data fetch {dataset.name}`, which puts it in the user's cache" if dataset.url else ""
-    return f"--data or UNFOG_DATA naming a folder that holds it{got}; licence: {dataset.licence}"
+def _describe_ways(dataset: Dataset) -> str:
+    """How to get a file that is missing or wrong, and under which licence."""
+    fetch_hint = (
+        f", or `unfog data fetch {dataset.name}`, which puts it in the user's cache" if dataset.url else ""
+    )
+    return f"--data or UNFOG_DATA naming a folder that holds it{fetch_hint}; licence: {dataset.licence}"
 
 
 def way(dataset: Dataset, folder: Path | None = None) -> Way:
-    """Look for the file; what to do where it is not there, or is not the right one."""
+    """Look for the file of a data set; say how to get it if it is missing or wrong."""
     try:
         return Way(HERE, str(locate(dataset.name, folder)), None)
     except InputError as error:
@@ -235,11 +237,11 @@ Progress = Callable[[int, int], None]  # bytes so far, bytes in all
 
 
 def quiet(_done: int, _total: int) -> None:
-    """Say nothing."""
+    """Ignore the progress."""
 
 
 def fetch(name: str, url: str | None = None, into: Path | None = None, progress: Progress = quiet) -> Path:
-    """The data set's file, downloaded unless it is there already; a wrong file in its place is replaced."""
+    """Download the file of a data set unless it is there already; a wrong file is replaced."""
     dataset = named(name)
     target = target_of(dataset, into)
     if is_there(dataset, target):
@@ -259,7 +261,7 @@ def fetch(name: str, url: str | None = None, into: Path | None = None, progress:
 
 
 def target_of(dataset: Dataset, into: Path | None = None) -> Path:
-    """Where the file goes: a data folder given, or the user's cache."""
+    """Where the file is stored: in the folder given, or in the user's cache."""
     return (cache("data") if into is None else into) / dataset.file
 
 
@@ -272,7 +274,7 @@ def is_there(dataset: Dataset, target: Path) -> bool:
 
 
 def source_of(dataset: Dataset, url: str | None = None) -> str:
-    """Where the archive comes from: an address given, or the publisher's."""
+    """The URL of the archive: the one given, or the publisher's."""
     source = dataset.url if url is None else url
     if source is None:
         offered = ", ".join(row.name for row in DATASETS.values() if row.url)
@@ -286,7 +288,7 @@ def source_of(dataset: Dataset, url: str | None = None) -> str:
 
 
 def _download(url: str, progress: Progress) -> bytes:
-    """The body of an answer, whole, or a complaint in one line."""
+    """Download a URL; raise InputError if the response is incomplete."""
     try:
         request = urllib.request.Request(url, headers={"User-Agent": f"unfog/{__version__}"})
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
@@ -304,11 +306,11 @@ def _download(url: str, progress: Progress) -> bytes:
         raise InputError("url", f"the transfer broke off ({why}) from {url}", RETRY) from None
 
 
-def _read(url: str, answer: http.client.HTTPResponse, progress: Progress) -> bytes:
-    said = answer.headers.get("Content-Length", "")
-    expected = int(said) if said.isdecimal() else 0
+def _read(url: str, response: http.client.HTTPResponse, progress: Progress) -> bytes:
+    length = response.headers.get("Content-Length", "")
+    expected = int(length) if length.isdecimal() else 0
     body = bytearray()
-    while chunk := answer.read(CHUNK):
+    while chunk := response.read(CHUNK):
         body += chunk
         if max(len(body), expected) > MOST_BYTES:
             raise InputError("url", f"more than {MOST_BYTES:,} bytes from {url}", RETRY)
@@ -320,14 +322,14 @@ def _read(url: str, answer: http.client.HTTPResponse, progress: Progress) -> byt
 
 
 def _unpack(archive: bytes, dataset: Dataset, url: str) -> bytes:
-    """The bytes of the one member that is wanted."""
+    """The bytes of a data set's file in an archive."""
     try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-            members = {info.filename: info for info in opened.infolist()}
-            found = members.get(dataset.file) or members.get(Path(dataset.file).name)
-            if found is None:
+        with zipfile.ZipFile(io.BytesIO(archive)) as zip_file:
+            members = {info.filename: info for info in zip_file.infolist()}
+            name = members.get(dataset.file) or members.get(Path(dataset.file).name)
+            if name is None:
                 raise InputError("url", f"no {dataset.file} in the archive {url}", RETRY)
-            with opened.open(found) as member:
+            with zip_file.open(name) as member:
                 content = member.read(MOST_BYTES + 1)
     except InputError:
         raise

@@ -21,7 +21,7 @@ LOCATION = "other.location"
 COLUMNS = (*STEPS, LOCATION, "dosage")
 DECISIONS = 7158  # without a missing value
 BETWEEN = 1000.0
-FAINT = 0.1  # noise of what is no step count
+FAINT = 0.1  # noise of the columns that are not step counts
 NOTE = "HeartSteps: contexts are real, the channel and the rewards are synthetic"
 
 
@@ -76,22 +76,22 @@ class HeartSteps(Recorded):
         super().__post_init__()
 
     def record(self) -> Record:
-        """The decisions of all people, one after the other, and what the channel makes of them."""
+        """The decisions of all people, one after the other, with their noisy contexts."""
         true, people, times = read(locate("heartsteps"))
         return Record(true, true + true.std(axis=0) * self._errors(people, times), people, times)
 
     def _errors(self, people: Ints, times: Array) -> Array:
-        """(n, d), in standard deviations; not a number where a location is lost."""
-        source, steps = generator(0, 0, "heartsteps"), len(STEPS)
-        found = FAINT * source.standard_normal((len(people), len(COLUMNS)))
-        biases = self.bias * source.standard_normal((people[-1] + 1, steps))
-        keep = np.exp(-np.diff(times, prepend=times[0] - np.inf) / self.error_time)
-        fresh = self.error * np.sqrt(1 - keep**2)[:, None] * source.standard_normal((len(people), steps))
-        white = self.white * source.standard_normal((len(people), steps))
-        found[:, :steps] = biases[people] - self.under + recurrence(keep, fresh) + white
-        gone = source.random(len(people)) < self.lost
-        found[gone, COLUMNS.index(LOCATION)] = np.nan
-        return found
+        """Draw the errors (n, d), in standard deviations; NaN where a location is lost."""
+        rng, steps = generator(0, 0, "heartsteps"), len(STEPS)
+        errors = FAINT * rng.standard_normal((len(people), len(COLUMNS)))
+        biases = self.bias * rng.standard_normal((people[-1] + 1, steps))
+        persistence = np.exp(-np.diff(times, prepend=times[0] - np.inf) / self.error_time)
+        fresh = self.error * np.sqrt(1 - persistence**2)[:, None] * rng.standard_normal((len(people), steps))
+        white = self.white * rng.standard_normal((len(people), steps))
+        errors[:, :steps] = biases[people] - self.under + recurrence(persistence, fresh) + white
+        is_lost = rng.random(len(people)) < self.lost
+        errors[is_lost, COLUMNS.index(LOCATION)] = np.nan
+        return errors
 
 
 def read(path: Path) -> tuple[Array, Ints, Array]:
@@ -109,7 +109,7 @@ def read(path: Path) -> tuple[Array, Ints, Array]:
     starts = np.flatnonzero(np.diff(values[:, 0], prepend=np.nan) != 0)
     people = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(values)))
     times = np.arange(len(values)) + BETWEEN * people
-    whole = np.asarray(np.isfinite(values).all(axis=1))
-    if not whole.any():
+    is_complete = np.asarray(np.isfinite(values).all(axis=1))
+    if not is_complete.any():
         raise InputError("data", f"{path.name} has no complete decision", "some")
-    return values[whole, 1:], people[whole], times[whole].astype(np.float64)
+    return values[is_complete, 1:], people[is_complete], times[is_complete].astype(np.float64)

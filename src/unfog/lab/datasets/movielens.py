@@ -62,7 +62,7 @@ class Factors(NamedTuple):
 
 
 class Ratings(NamedTuple):
-    """What the world is made of."""
+    """The factors that a world is built from."""
 
     users: Array  # (n, f)  contexts
     centroids: Array  # (K, f)  prior mean of theta, an arm a row
@@ -111,8 +111,8 @@ class RatingsProblem(Composed):
             sample=users if self.contexts == "users" else None,
         )
         contexts: Contexts = Atoms(users) if self.contexts == "users" else as_told(known)
-        place = partial(per_arm, intercept=False)
-        clusters = Arms(place, centroids.shape, np.zeros(centroids.shape), "normal")
+        features = partial(per_arm, intercept=False)
+        clusters = Arms(features, centroids.shape, np.zeros(centroids.shape), "normal")
         return Parts(known, contexts, channel(self, known), clusters, payoff)
 
 
@@ -146,24 +146,24 @@ class MovieLens(RatingsProblem):
         return _factors(path, stamp, self.factors, self.clusters)
 
 
-def _file(wanted: str) -> Path | None:
+def _file(ratings: str) -> Path | None:
     """MovieLens's file, or None for the stand-in."""
-    if wanted == "stand-in":
+    if ratings == "stand-in":
         return None
     try:
         return locate("movielens")
     except MissingError:
-        if wanted == "movielens" or told():
+        if ratings == "movielens" or told():
             raise
         return None
 
 
 @lru_cache(maxsize=8)
 def _factors(path: Path | None, _stamp: int, factors: int, clusters: int) -> Ratings:
-    """Users and clusters, made once a process: a spec is looked at several times before it runs."""
+    """Users and clusters, computed once per process: a spec is read several times before it runs."""
     matrix: Array = stand_in() if path is None else load(path)
-    found = cached(matrix, factors, clusters)
-    return Ratings(found.users, found.centroids, found.variances)
+    factorised = cached(matrix, factors, clusters)
+    return Ratings(factorised.users, factorised.centroids, factorised.variances)
 
 
 def load(path: Path) -> Array:
@@ -221,9 +221,9 @@ def _activities() -> Ints:
     """How many items each user rates: RATINGS in all, no fewer than LEAST_EACH."""
     quantiles = _skewed(USERS, ACTIVITY)
     exact = LEAST_EACH + quantiles * ((RATINGS - LEAST_EACH * USERS) / quantiles.sum())
-    whole = np.floor(exact).astype(np.intp)
-    whole[np.argsort(whole - exact, kind="stable")[: RATINGS - whole.sum()]] += 1
-    return whole
+    counts = np.floor(exact).astype(np.intp)
+    counts[np.argsort(counts - exact, kind="stable")[: RATINGS - counts.sum()]] += 1
+    return counts
 
 
 def _shares(normal: Array) -> Array:
@@ -232,17 +232,17 @@ def _shares(normal: Array) -> Array:
 
 
 def cached(ratings: Array, factors: int = 3, clusters: int = 20, folder: Path | None = None) -> Factors:
-    """Factorise the ratings, or take the factors from the cache where that has been done before."""
+    """Factorise the ratings, or read the factors from the cache if that has been done before."""
     key = _key(_checked(ratings, factors, clusters), factors, clusters)
     try:
         path = (cache("factors") if folder is None else folder) / f"{key}.npz"
-    except InputError:  # no place for a cache
+    except InputError:  # no folder for a cache
         return factorise(ratings, factors, clusters)
-    found = _kept(path, key)
-    if found is None:
-        found = factorise(ratings, factors, clusters)
-        _keep(path, key, found)
-    return found
+    result = _read_cache(path, key)
+    if result is None:
+        result = factorise(ratings, factors, clusters)
+        _write_cache(path, key, result)
+    return result
 
 
 def factorise(ratings: Array, factors: int = 3, clusters: int = 20) -> Factors:
@@ -256,12 +256,12 @@ def factorise(ratings: Array, factors: int = 3, clusters: int = 20) -> Factors:
 
 
 def _checked(ratings: Array, factors: int, clusters: int) -> Array:
-    found = np.asarray(ratings)
-    matrix_like = found.dtype.kind in "iuf" and found.ndim == 2 and found.size > 0
-    if not matrix_like or not np.isfinite(found).all() or found.min() < 0 or not found.any():
+    array = np.asarray(ratings)
+    is_matrix = array.dtype.kind in "iuf" and array.ndim == 2 and array.size > 0
+    if not is_matrix or not np.isfinite(array).all() or array.min() < 0 or not array.any():
         allowed = "a matrix of users and items of finite numbers, none negative, not all zero"
-        raise InputError("ratings", f"{found.dtype} of shape {found.shape}", allowed)
-    matrix = found.astype(np.float64)
+        raise InputError("ratings", f"{array.dtype} of shape {array.shape}", allowed)
+    matrix = array.astype(np.float64)
     # NMF measures its progress against the first step, and with one factor that starts at the optimum.
     count("factors", factors, 2, min(MOST_FACTORS, *matrix.shape))
     count("clusters", clusters, 1, matrix.shape[1])
@@ -274,7 +274,7 @@ def _nmf(matrix: Array, factors: int) -> tuple[Array, Array]:
     from sklearn.decomposition import NMF
 
     model = NMF(factors, init="nndsvda", random_state=0, tol=TOLERANCE, max_iter=STEPS)
-    users = model.fit_transform(csr_array(matrix))  # six per cent of the ratings are there
+    users = model.fit_transform(csr_array(matrix))  # six per cent of the matrix is filled
     return users, model.components_.T
 
 
@@ -286,7 +286,7 @@ def _labels(items: Array, clusters: int) -> Ints:
 
 
 def _summary(users: Array, items: Array, labels: Ints) -> Factors:
-    """Clusters in an order of their own, as K-means numbers them at random."""
+    """The factors with clusters sorted by size and centroid, since K-means numbers them at random."""
     groups = [items[labels == label] for label in range(labels.max() + 1)]
     sizes = np.array([len(group) for group in groups])
     centroids = np.array([group.mean(axis=0) for group in groups])
@@ -298,44 +298,44 @@ def _summary(users: Array, items: Array, labels: Ints) -> Factors:
 
 
 def _key(matrix: Array, factors: int, clusters: int) -> str:
-    """A hash of all that decides the factors."""
+    """A hash of everything that determines the factors."""
     settings = [FORMAT, _version(), matrix.shape, int(factors), int(clusters)]
     return hashlib.sha256(json.dumps(settings).encode() + b"\n" + matrix.tobytes()).hexdigest()
 
 
 def _version() -> str:
-    """That of scikit-learn, without the second that its import takes."""
+    """The version of scikit-learn, read without importing it, which takes a second."""
     try:
         return metadata.version("scikit-learn")
     except metadata.PackageNotFoundError:
-        import sklearn  # which says by its own name that it is missing
+        import sklearn  # raises an error that names it
 
         return str(sklearn.__version__)
 
 
-def _kept(path: Path, key: str) -> Factors | None:
-    """What the cache has, or None where that is nothing, damaged or another's."""
+def _read_cache(path: Path, key: str) -> Factors | None:
+    """Read factors from the cache; None if there are none, or if they are damaged or have another key."""
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as saved:
-            found = Factors(*(saved[name] for name in Factors._fields))
-            return found if saved["key"] == key and saved["digest"] == _digest(found) else None
+            factors = Factors(*(saved[name] for name in Factors._fields))
+            return factors if saved["key"] == key and saved["digest"] == _digest(factors) else None
     except DAMAGED:
         return None
 
 
-def _digest(found: Factors) -> str:
-    """A hash of the factors themselves: what was kept is what is read, or it is made anew."""
-    parts = [np.asarray(part) for part in found]  # a damaged archive gives bytes where arrays should be
+def _digest(factors: Factors) -> str:
+    """A hash of the factors, to detect a damaged cache."""
+    parts = [np.asarray(part) for part in factors]  # a damaged archive gives bytes where arrays should be
     return hashlib.sha256(
         b"".join(str((part.dtype, part.shape)).encode() + part.tobytes() for part in parts)
     ).hexdigest()
 
 
-def _keep(path: Path, key: str, found: Factors) -> None:
+def _write_cache(path: Path, key: str, factors: Factors) -> None:
     content = io.BytesIO()
-    marks = {"key": np.array(key), "digest": np.array(_digest(found))}
-    np.savez(content, allow_pickle=False, **marks, **found._asdict())
+    marks = {"key": np.array(key), "digest": np.array(_digest(factors))}
+    np.savez(content, allow_pickle=False, **marks, **factors._asdict())
     try:
         put(path, content.getvalue())
-    except OSError:  # a cache that cannot be written costs time, not results
+    except OSError:  # without a cache the next run only takes longer
         return

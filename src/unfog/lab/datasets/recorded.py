@@ -54,14 +54,14 @@ class RecordedFile(Columns):
             raise InputError("file", f"{source} cannot be read ({error})", "CSV in UTF-8") from None
         names, rows = csv_rows(io.StringIO(text, newline=""), source=source)
         check_once(names, source)
-        if not (found := list(rows)):
+        if not (numbered := list(rows)):
             raise InputError("file", f"no rows in {source}", "a header, and rows of values between commas")
-        numbers, cells = zip(*found, strict=True)
+        numbers, cells = zip(*numbered, strict=True)
         return dict(zip(names, map(list, zip(*cells, strict=True)), strict=True)), numbers, source
 
 
 def beside(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Fields of a problem, with a file that lies beside its spec named by its whole path."""
+    """Fields of a problem, with the path of a file beside its spec made absolute."""
     file = fields.get("file")
     if isinstance(file, str) and file and _io.is_file(folder / file):
         return {**fields, "file": str((folder / file).resolve())}
