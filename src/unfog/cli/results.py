@@ -88,11 +88,11 @@ def say_suite(comparison: "Comparison", json: bool) -> None:
     typer.echo(jsonlib.dumps(plain(comparison), allow_nan=False) if json else str(comparison))
 
 
-def refuse_columns(wanted: bool) -> None:
+def refuse_columns(has_columns: bool) -> None:
     """Refuse columns of an experiment's table for a suite, which has a table of its own."""
     from unfog.validation import InputError
 
-    if wanted:
+    if has_columns:
         allowed = "neither for a suite; `unfog show runs/rivals-001/fig1-gaussian --tails` has them"
         raise InputError("--parts, --tails", "columns of one experiment", allowed)
 
@@ -106,27 +106,31 @@ def plot_command(
 
     made_folder("out", out)
     checked_folder(run)
-    for path in drawn(run, out / run.resolve().name):
+    for path in draw_run(run, out / run.resolve().name):
         typer.echo(path)
 
 
-def drawn(run: Path, target: Path, *, whole: bool = False) -> list[Path]:
-    """Draw a run; return the figure's files: one in each format, or only `target` if `whole` is true."""
+def draw_run(run: Path, target: Path, *, single: bool = False) -> list[Path]:
+    """Draw a run; return the figure's files: one in each format, or only `target` if `single` is true."""
     from unfog.lab import figures
     from unfog.lab.baselines import folder, report
     from unfog.plotting import FORMATS, save
 
     suite = folder.is_suite(run)
     chart = report.figure(folder.read(run)) if suite else figures.figure(open_dataset(run))
-    formats = (target.suffix[1:],) if whole else FORMATS
-    return save(chart, target.parent, target.stem if whole else target.name, formats)
+    formats = (target.suffix[1:],) if single else FORMATS
+    return save(chart, target.parent, target.stem if single else target.name, formats)
 
 
 def say_drawn(run: Path, plot: str | None) -> None:
     """Draw a finished run if --plot asks for it, and say where the figure is."""
     if plot is None:
         return
-    paths = drawn(run, FOLDER / run.resolve().name) if plot == USUAL else drawn(run, Path(plot), whole=True)
+    paths = (
+        draw_run(run, FOLDER / run.resolve().name)
+        if plot == USUAL
+        else draw_run(run, Path(plot), single=True)
+    )
     typer.echo(files("figure", paths), err=True)
 
 

@@ -199,7 +199,7 @@ def played(
         from unfog import live
 
         with live.open(store_path, sync="normal", clock=lambda: clinic.now) as store:
-            clinic.problem = store.problem(NAME, seed=seed, **terms())
+            clinic.problem = store.problem(NAME, seed=seed, **problem_params())
             clinic.problem.shadow(RIVAL)
             for number in range(decisions):
                 clinic.decide(number)
@@ -218,7 +218,7 @@ def _store_path(path: Path | None) -> Iterator[Path]:
         yield Path(folder) / "clinic.unfog"
 
 
-def terms() -> dict[str, Any]:
+def problem_params() -> dict[str, Any]:
     """The parameters of the clinic's problem; its channel describes the devices correctly."""
     channel = {
         "context_mean": MEAN,
@@ -425,5 +425,5 @@ def _draw_pending(axes: "Axes", history: Played) -> None:
     axes.bar_label(bars, fmt="%.0f", fontsize=8)
     axes.set_ylabel("decisions")
     axes.locator_params(axis="y", integer=True)
-    came = 100 * data.attrs["join_rate"]
-    title_panel(axes, f"rewards awaited at the end, by age;\n{came:.0f} % came in time")
+    percent_in_time = 100 * data.attrs["join_rate"]
+    title_panel(axes, f"rewards awaited at the end, by age;\n{percent_in_time:.0f} % came in time")

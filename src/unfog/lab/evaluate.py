@@ -217,7 +217,7 @@ def figure(result: "xr.Dataset", title: str | None = None) -> "Figure":
     """Values by the first estimator with intervals, and how many effective rounds they rest on."""
     from matplotlib.ticker import MaxNLocator
 
-    attrs, names = result.attrs, [textwrap.fill(str(one), NAME) for one in result["policy"].values]
+    attrs, names = result.attrs, [textwrap.fill(str(name), NAME) for name in result["policy"].values]
     lines = sum(name.count("\n") + 1 for name in names)
     with new_figure(PAGE, 1.5 + 0.26 * lines) as chart:
         value, rounds = chart.subplots(1, 2, sharey=True, width_ratios=(3, 1))
@@ -256,7 +256,7 @@ def _draw_values(axes: "Axes", result: "xr.Dataset") -> None:
 
 def sensor(worth: "xr.Dataset", title: str | None = None) -> "Figure":
     """The value over the noise, measured and extrapolated, with the ladder: a panel for each sensor."""
-    attrs, names = worth.attrs, [str(one) for one in worth["sensor"].values]
+    attrs, names = worth.attrs, [str(name) for name in worth["sensor"].values]
     across = min(len(names), ACROSS)
     down = -(-len(names) // across)
     with new_figure(PAGE, 1.0 + (2.0 if across > 1 else 2.4) * down) as chart:
@@ -284,10 +284,10 @@ def _draw_levels(axes: "Axes", curve: "xr.Dataset") -> None:
     more, value = 1 + curve["level"].values, curve["value"].values
     ends = np.stack([value - curve["value_low"].values, curve["value_high"].values - value])
     axes.errorbar(more, value, ends, fmt="o-", color=BLACK, markersize=3.5, capsize=2.5, label="measured")
-    chosen = curve.sel(curve=curve["used"].item())
+    used_curve = curve.sel(curve=curve["used"].item())
     less = np.append(1 + curve["less"].values, more[0])
     low, mean, high = (
-        np.append(chosen[f"expected{end}"].values, curve[f"value{end}"].values[0])
+        np.append(used_curve[f"expected{end}"].values, curve[f"value{end}"].values[0])
         for end in ("_low", "", "_high")
     )
     axes.plot(less, mean, color=RED, linestyle=DASHES[1], linewidth=1.4, label="extrapolated")

@@ -60,7 +60,7 @@ UPRIGHT = 3  # categories whose words stand side by side
 
 
 class Axis(NamedTuple):
-    """What is along the horizontal axis of all panels."""
+    """The horizontal axis of all panels."""
 
     label: str
     ticks: dict[str, str]  # by value as text, in their order: what is written there
@@ -144,7 +144,7 @@ def panels(runs: Sequence[xr.Dataset]) -> Figure:
 
 
 def draw(axes: Axes, lines: Sequence[Curve], swept: sweeps.Sweep | None = None) -> None:
-    """The curves with their intervals on given axes, the highest one first."""
+    """Draw curves with their intervals on these axes, the highest one first."""
     styled_lines = list(zip(lines, _line_styles(lines, swept or {}), strict=True))
     if not swept:
         styled_lines.sort(key=lambda pair: -pair[0].mean[-1])
@@ -166,13 +166,14 @@ def draw(axes: Axes, lines: Sequence[Curve], swept: sweeps.Sweep | None = None) 
 
 
 def _line_styles(lines: Sequence[Curve], swept: sweeps.Sweep) -> list[tuple[str, Look]]:
-    """What a curve is called and looks like: the agent's, or of one agent a shade for each value swept."""
+    """The label and look of each curve: the agent's, or for a single agent a shade for each swept value."""
     names = [line.label for line in lines]
     if not swept:
         return [(called(name), look) for name, look in looks(names).items()]
     [(field, values)] = sweeps.values(swept).items()
     texts = dict(zip(sweeps.labels(swept), sweeps.spelled(values), strict=True))
-    shades = mpl.colormaps["cividis"](np.linspace(0.0, 0.8, len(texts)))  # apart for everybody, and in grey
+    # A colour map whose shades colour-blind readers can tell apart, and which works in grey.
+    shades = mpl.colormaps["cividis"](np.linspace(0.0, 0.8, len(texts)))
     styles = list[tuple[str, Look]]()
     for index, (label, text) in enumerate(texts.items()):
         look = Look(mpl.colors.to_hex(shades[index]), DASHES[index % len(DASHES)], "o")
@@ -293,13 +294,13 @@ def _lay_out(settings: Sequence[Mapping[str, str]], spec: Spec) -> tuple[Axis, l
     """The axis, and for each setting its position there and the title of its panel."""
     field, *others = settings[0]
     if isinstance(spec.sweep, list) and others:
-        ticks = [", ".join(labels.value(*one) for one in setting.items()) for setting in settings]
+        ticks = [", ".join(labels.value(*pair) for pair in setting.items()) for setting in settings]
         label = ", ".join(map(labels.plain, settings[0]))
         axis = Axis(label, {str(index): tick for index, tick in enumerate(ticks)}, None)
         return axis, list(range(len(settings))), [""] * len(settings)
     axis = axis_of(field, list(dict.fromkeys(setting[field] for setting in settings)), spec)
-    several = [other for other in others if len({setting[other] for setting in settings}) > 1]
-    titles = _titles([{other: setting[other] for other in several} for setting in settings])
+    varying = [other for other in others if len({setting[other] for setting in settings}) > 1]
+    titles = _titles([{other: setting[other] for other in varying} for setting in settings])
     along = {text: index for index, text in enumerate(axis.ticks)}
     return axis, [along[setting[field]] for setting in settings], titles
 
@@ -416,8 +417,8 @@ def scale(axes: Axes, axis: Axis) -> None:
         options: dict[str, Any] = {"linthresh": min(above), "linscale": 0.5} if law == "symlog" else {}
         axes.set_xscale(law, **options)
         if len(ticks) > MOST_TICKS:
-            wanted = np.geomspace(above[0], above[-1], MOST_TICKS // 2)
-            ticks = {at: ticks[at] for at in (min(above, key=lambda v: abs(v - x)) for x in wanted)}
+            targets = np.geomspace(above[0], above[-1], MOST_TICKS // 2)
+            ticks = {at: ticks[at] for at in (min(above, key=lambda v: abs(v - x)) for x in targets)}
     if len(ticks) <= MOST_TICKS:
         axes.set_xticks(list(ticks), list(ticks.values()))
         axes.minorticks_off()
@@ -432,7 +433,7 @@ def _scale_name(values: Sequence[float]) -> str:
 
 
 def _is_crowded(values: Sequence[float]) -> bool:
-    """Whether what is written at two of these numbers, in increasing order, would overlap."""
+    """Whether the labels of two of these numbers, in increasing order, would overlap."""
     return bool(len(values) > 2 and np.diff(values).min() < CLOSE * (values[-1] - values[0]))
 
 

@@ -75,12 +75,12 @@ ASSUMED_FIELDS = {"actual_noise_cov": "noise_cov"}  # the field with the value t
 
 PAPER = {"alg1": "Algorithm 1", "alg2": "Algorithm 2"}
 FIRST = "unfog"  # the agent that is recommended: in front, and first in every legend
-SO_FAR, IN_ALL = "reward lost so far (regret)", "reward lost in all (regret)"  # what axes of regret say
+SO_FAR, IN_ALL = "reward lost so far (regret)", "reward lost in all (regret)"  # labels of axes of regret
 MOST_ABOVE, LONGEST = 6, 20  # names over axes of one column, and their letters
 
 
 class Look(NamedTuple):
-    """Of a line: colour, dash, mark, width in points, and what it is drawn over."""
+    """The style of a line: colour, dash, mark, width in points, and its z-order."""
 
     colour: str
     dash: Any
@@ -89,7 +89,7 @@ class Look(NamedTuple):
     above: float = 2.0  # matplotlib's own lines are at 2
 
     def line(self) -> dict[str, Any]:
-        """What matplotlib's `plot` is told of a line."""
+        """The style as keyword arguments of matplotlib's `plot`."""
         return {
             "color": self.colour,
             "linestyle": self.dash,
@@ -98,8 +98,8 @@ class Look(NamedTuple):
         }
 
 
-# Strong colours for our agents, pale ones for the paper's and for rivals. Agents of one experiment differ in
-# colour, dash and mark.
+# Strong colours for our agents, pale ones for the paper's and for baselines. Agents of one experiment differ
+# in colour, dash and mark.
 _AGENTS: dict[str, tuple[str, int, str]] = {
     "unfog": ("#BC3C00", 0, "o"),
     "unfog-delayed": ("#7F2704", 5, "h"),
@@ -200,33 +200,33 @@ def labelled(name: str) -> str:
 
 
 def apart(field: str, text: str) -> bool:
-    """Whether a value, as text, is none of the axis's numbers."""
+    """Whether a value, as text, has a special meaning and is not a number of the axis."""
     return field in APART and text in {"0", "0.0"}
 
 
 def meant(field: str, problem: Mapping[str, Any]) -> float | None:
-    """The number that stands for a value that is apart: what was told, where that is a number."""
+    """The number that a special value stands for: what agents were told, if that is a number."""
     assumed = problem.get(ASSUMED_FIELDS.get(field, ""))
     return float(assumed) if isinstance(assumed, int | float) and not isinstance(assumed, bool) else None
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
-    """The look of each of these agents, whatever their order and company."""
-    wanted = list(names)
-    chosen = {name: LOOKS[name] for name in wanted if name in LOOKS}
+    """The look of each of these agents, which does not depend on their order."""
+    requested = list(names)
+    by_name = {name: LOOKS[name] for name in requested if name in LOOKS}
     used = set[int]()
-    for name in sorted({*wanted} - {*LOOKS}):
+    for name in sorted({*requested} - {*LOOKS}):
         number = zlib.crc32(name.encode())  # the same on every machine, unlike `hash`
         indices = [(number + step) % len(_SPARE_COLOURS) for step in range(len(_SPARE_COLOURS))]
         index = next((i for i in indices if i not in used), indices[0])
         used = {*used, index}
         dash, mark = DASHES[1:][(number // 12) % (len(DASHES) - 1)], MARKERS[1:][(number // 144) % 12]
-        chosen[name] = Look(_SPARE_COLOURS[index], dash, mark)
-    return {name: chosen[name] for name in wanted}
+        by_name[name] = Look(_SPARE_COLOURS[index], dash, mark)
+    return {name: by_name[name] for name in requested}
 
 
 def ordered(names: Iterable[str]) -> list[str]:
-    """For a legend: the recommended agent first, the others as they come."""
+    """Names in the order of a legend: the recommended agent first, the others as they come."""
     return sorted(names, key=lambda name: name != FIRST)
 
 
@@ -242,12 +242,12 @@ def narrow(names: Iterable[str]) -> bool:
 
 
 def heading(data: "xr.Dataset", title: str, width: int = 70) -> str:
-    """A title, with what must be said of the data."""
+    """A title, below the note that the data require."""
     note = [textwrap.fill(data.attrs["note"], width)] if "note" in data.attrs else []
     return "\n".join([*note, textwrap.fill(title, width)])
 
 
 def averaged(data: "xr.Dataset", spec: Spec) -> str:
-    """What was averaged over."""
+    """How many trials were averaged, and their seed."""
     trials = data.sizes["trial"]
     return f"mean of {trials:,} trial{'s'[: trials > 1]}, seed {spec.run.seed}"

@@ -17,7 +17,7 @@ from unfog.simulation.executors import MOST_WORKERS, Executor
 from unfog.validation import count
 from unfog.worlds.problem import Problem
 
-AGENTS_FIELD = "run.agents"  # what complaints about names of agents call them
+AGENTS_FIELD = "run.agents"  # the field that errors about names of agents mention
 
 
 class Plan(NamedTuple):
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What every table and figure must say of the data."""
+        """The note that every table and figure of the data must show."""
         return next((problem.note for problem in self.problems if problem.note), "")
 
 
@@ -51,7 +51,7 @@ def prepare(
     own: Sequence[Agent] = (),
     problem: Problem | None = None,
 ) -> Plan:
-    """The plan of a spec; agents may be rows of one's own, and the problem one that is there already."""
+    """Prepare a spec; `own` are agents defined by the caller, `problem` a problem that is built already."""
     count("workers", workers, most=MOST_WORKERS)
     settings = spec.settings()
     swept = sweeps.fields(spec.sweep)
@@ -78,7 +78,7 @@ def prepare(
 
 
 def _agents(spec: Spec, problem: Problem) -> list[str]:
-    """The agents named, or the default ones, without those that are told a bias where there is none."""
+    """The agents named, or the default ones without those that need a bias which the problem lacks."""
     names = spec.run.agents
     if "agents" in spec.run.model_fields_set or problem.has_bias:
         return names

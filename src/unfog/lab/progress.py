@@ -1,7 +1,7 @@
 """How far a run is, for programs and for people.
 
-A program gives a `Progress`, or a `Watcher` that hears of single settings, too. People are shown it on
-stderr, by `unfog run` and by `progress=True`: on a terminal a bar, or for a sweep a table of settings;
+A program passes a `Progress`, or a `Watcher`, which also gets the progress of single settings. `unfog run`
+and `progress=True` show it to people on stderr: on a terminal a bar, or for a sweep a table of settings;
 elsewhere a line now and then.
 
 Settings differ in how long they take, so time is counted in the engine's estimates: with c the estimated
@@ -29,7 +29,7 @@ MOST_ROWS = 20
 
 
 class Progress(Protocol):
-    """Told how much work there is, then of every piece done."""
+    """A function that is called with the work done and the total, at first and after every piece."""
 
     def __call__(self, done: int, total: int) -> None:
         """Agent-rounds done so far, of so many."""
@@ -38,7 +38,7 @@ class Progress(Protocol):
 
 @runtime_checkable
 class Watcher(Protocol):
-    """A `Progress` that wants to hear of single settings, too."""
+    """A `Progress` that is also called with the progress of single settings."""
 
     def __call__(self, done: int, total: int) -> None:
         """Agent-rounds done so far, of so many."""

@@ -255,10 +255,16 @@ def _rows(flat_run: Flat) -> Rows:
     """The rows of all settings; each is compared with the oracle of its setting, or its first agent."""
     pairs = [(name, label) for label in flat_run.labels for name in flat_run.agents]
     first = {label: name for name, label in reversed(pairs)}
-    whom = {label: REFERENCE if (REFERENCE, label) in pairs else name for label, name in first.items()}
-    shared = {*whom.values()}
+    reference_of = {
+        label: REFERENCE if (REFERENCE, label) in pairs else name for label, name in first.items()
+    }
+    references = {*reference_of.values()}
     names = [name + label for name, label in pairs]
-    return Rows(names, [whom[label] + label for _, label in pairs], shared.pop() if len(shared) == 1 else "")
+    return Rows(
+        names,
+        [reference_of[label] + label for _, label in pairs],
+        references.pop() if len(references) == 1 else "",
+    )
 
 
 def _cells(

@@ -83,7 +83,7 @@ def run(
     """
     reporting.checked(progress)
     here = 1 if workers is None else count("workers", workers, most=MOST_WORKERS)
-    names, own = (None, []) if agents is None else with_own(agents)
+    names, own_agents = (None, []) if agents is None else with_own(agents)
     changes = {
         "rounds": None if rounds is None else count("rounds", rounds),
         "trials": None if trials is None else count("trials", trials),
@@ -96,12 +96,13 @@ def run(
     spec = with_until(spec, until=until, against=against, budget=budget, trials=trials)
     if out is not None and spec.problem.get("kind") == PYTHON:
         raise InputError("out", str(out), "nothing, for a problem that a TOML file cannot describe")
-    if out is not None and own:
-        allowed = f"nothing, for rows made in Python: put {own[0].name!r} in a module and name it module:name"
+    if out is not None and own_agents:
+        name = own_agents[0].name
+        allowed = f"nothing, for rows made in Python: put {name!r} in a module and name it module:name"
         raise InputError("out", str(out), allowed)
     target = None if out is None else run_folder(out)
     runner = executor(on, workers)
-    plan = prepare(spec, workers=here, executor=runner, own=own, problem=problem)
+    plan = prepare(spec, workers=here, executor=runner, own=own_agents, problem=problem)
     with reporting.asked(progress, plan) as display:
         if target is None:
             return play(plan, display, say=say)

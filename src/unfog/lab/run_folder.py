@@ -26,7 +26,7 @@ from unfog.version import __version__
 from unfog.worlds.composed import Composed
 
 LAYOUT = 2  # of a run folder and its files
-NUMERIC = (  # what decides results, but for the maths on paper in the rest of `theory`
+NUMERIC = (  # what determines results; the rest of `theory` does not
     "maths",
     "channel",
     "features",
@@ -91,7 +91,7 @@ def _check_path(field: str, out: str | os.PathLike[str], allowed: str) -> Path:
 
 
 def manifest(plan: Plan) -> dict[str, Any]:
-    """What identifies a run."""
+    """What identifies a run: its spec, seed, versions and code."""
     spec = plan.spec
     packages = ["numpy", "scipy", "xarray", *plan.work.engine.packages, *KINDS[spec.problem["kind"]].packages]
     versions = {name: metadata.version(name) for name in packages}
@@ -117,21 +117,21 @@ def own_modules(plan: Plan) -> set[str]:
     return modules | {kind.__module__ for part in parts for kind in type(part).__mro__}
 
 
-def fingerprint(own: Iterable[str] = ()) -> str:
+def fingerprint(modules: Iterable[str] = ()) -> str:
     """A hash of the code that decides results, so that old and new code never mix in one run."""
     digest = hashlib.sha256()
-    for file in files(own):
+    for file in files(modules):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
-def files(own: Iterable[str] = ()) -> list[Path]:
-    """The files of the code that decides results: sources of Python and CUDA, room by room.
+def files(modules: Iterable[str] = ()) -> list[Path]:
+    """The files of the code that decides results: sources of Python and CUDA, folder by folder.
 
     A user's own module adds its file or, if it is in a package, all files of the outermost package.
     """
     paths = [Path(str(resources.files("unfog") / name)) for name in NUMERIC]
-    for name in sorted({name.partition(".")[0] for name in own} - {"unfog", *sys.stdlib_module_names}):
+    for name in sorted({name.partition(".")[0] for name in modules} - {"unfog", *sys.stdlib_module_names}):
         module = vars(import_module(name))
         paths += map(Path, module.get("__path__") or filter(None, [module.get("__file__")]))
     sources = list[Path]()
@@ -206,7 +206,7 @@ def seconds(folder: Path) -> float | None:
 
 
 def timing(owner: str, seconds: float) -> dict[str, Any]:
-    """What timing.json says: how long the run of this run.json took."""
+    """The content of timing.json: how long the run took, and the hash of its run.json."""
     return {"run": owner, "seconds": seconds}
 
 

@@ -1,8 +1,8 @@
-"""The search for the number of trials while pieces come in, and what is said of it.
+"""The search for the number of trials while pieces come in, and the lines that report it.
 
-`Search` looks at each checkpoint (lab/stopping.py) as soon as its pieces are there. It says what the first
-look costs before it, what the whole will cost on the way, and how it came out. The result says it again: in
-its attributes, in the summary and in the table.
+`Search` looks at each checkpoint (lab/stopping.py) as soon as its pieces are there. It reports the cost of
+the first look beforehand, the expected total cost on the way, and how the search ended. The result has the
+same in its attributes, in the summary and in the table.
 """
 
 import json
@@ -26,24 +26,24 @@ Say: TypeAlias = Callable[[str], None]
 class Search:
     """Looks at each checkpoint in its turn, as soon as all pieces before it are there."""
 
-    def __init__(self, plan: Plan, gathered: Gathering, there: Collection[Piece], say: Say) -> None:
-        """`there` grows as pieces come; those in it now were played earlier."""
-        self._plan, self._gathered, self._there, self._say = plan, gathered, there, say
+    def __init__(self, plan: Plan, gathered: Gathering, finished: Collection[Piece], say: Say) -> None:
+        """`finished` grows as pieces come; those in it now were played earlier."""
+        self._plan, self._gathered, self._finished, self._say = plan, gathered, finished, say
         self._checkpoints = plan.work.ends
         self._stages = list(_split_stages(plan, self._checkpoints))
-        self._earlier, self._worked = sum(map(plan.work.work_of, there)), 0  # agent-rounds
+        self._earlier, self._worked = sum(map(plan.work.work_of, finished)), 0  # agent-rounds
         self._passed, self._started = 0, time.perf_counter()
         self._expected = self._checkpoints[0]  # trials, as far as is known
         self.found: Look | None = None
-        say(before(plan, self._checkpoints))
+        say(describe_first_look(plan, self._checkpoints))
 
     def missing(self) -> Iterator[list[Piece]]:
         """What is to be played from each checkpoint to the next."""
-        return ([piece for piece in stage if piece not in self._there] for stage in self._stages)
+        return ([piece for piece in stage if piece not in self._finished] for stage in self._stages)
 
     def ended(self) -> bool:
         """Whether the finished pieces are enough or the budget is spent; later pieces are ignored."""
-        while self.found is None and all(piece in self._there for piece in self._stages[self._passed]):
+        while self.found is None and all(piece in self._finished for piece in self._stages[self._passed]):
             self._check_next(self._checkpoints[self._passed])
         return self.found is not None
 
@@ -78,8 +78,8 @@ class Search:
         """Seconds left at the pace since the start; None if nothing has been played."""
         if not self._worked:
             return None
-        left = self.expects(0) - self._earlier - self._worked
-        return max(0, left) * (time.perf_counter() - self._started) / self._worked
+        rounds_left = self.expects(0) - self._earlier - self._worked
+        return max(0, rounds_left) * (time.perf_counter() - self._started) / self._worked
 
 
 def _split_stages(plan: Plan, checkpoints: Sequence[int]) -> Iterator[list[Piece]]:
@@ -91,8 +91,8 @@ def _split_stages(plan: Plan, checkpoints: Sequence[int]) -> Iterator[list[Piece
         start = stop
 
 
-def before(plan: Plan, checkpoints: Sequence[int]) -> str:
-    """What the first look costs, as the engine estimates it."""
+def describe_first_look(plan: Plan, checkpoints: Sequence[int]) -> str:
+    """A line on what the first look costs, as the engine estimates it."""
     work, first = plan.work, checkpoints[0]
     seconds = sum(work.engine.seconds(job, first, work.executor.workers) for job in work.jobs)
     most = f"; {checkpoints[-1]:,} trials at most" if len(checkpoints) > 1 else ", all there may be"
@@ -102,20 +102,22 @@ def before(plan: Plan, checkpoints: Sequence[int]) -> str:
 def first(
     current: Look, until: float, needed: int, expected: int, rounds: int, seconds_left: float | None
 ) -> str:
-    """What it will cost in all, by the first look."""
+    """A line on what the search will cost in all, after the first look."""
     hardest = f"the hardest: {labelled(current.hardest)}, now {current.worst:.3g}"
     time = "" if seconds_left is None else f"; {duration(seconds_left)}"
     if needed > expected:
-        wanted = f"about {rough(needed)} trials of {rounds} rounds would be needed for every standard error"
+        requirement = (
+            f"about {rough(needed)} trials of {rounds} rounds would be needed for every standard error"
+        )
         reach = current.worst * (current.trials / expected) ** 0.5
         budget = f"the budget is {expected:,}, for about {reach:.2g}"
-        return f"{wanted} below {until:g} ({hardest}); {budget}{time}"
+        return f"{requirement} below {until:g} ({hardest}); {budget}{time}"
     estimate = f"about {rough(expected)} trials of {rounds} rounds for every standard error below {until:g}"
     return f"{estimate} ({hardest}){time}"
 
 
 def again(current: Look, needed: int, expected: int, seconds_left: float | None) -> str:
-    """What it will cost in all, by a later look: in short."""
+    """A short line on what the search will cost in all, after a later look."""
     most = ", the budget" if needed > expected else ""
     time = "" if seconds_left is None else f"; {duration(seconds_left)} left"
     worst = f"{labelled(current.hardest)} {current.worst:.3g}"
@@ -123,7 +125,7 @@ def again(current: Look, needed: int, expected: int, seconds_left: float | None)
 
 
 def ended(current: Look, until: float) -> str:
-    """How the search ended."""
+    """A line on how the search ended."""
     largest = f"the largest standard error is {current.worst:.3g} ({labelled(current.hardest)})"
     if current.worst <= until:
         return f"{current.trials:,} trials: {largest}"
@@ -145,7 +147,7 @@ def duration(seconds: float) -> str:
 
 
 def attributes(current: Look, run: RunSpec) -> dict[str, Any]:
-    """What the result says of it: the number of trials, and as JSON what was asked for and what came out."""
+    """The attributes of the result: the number of trials, and as JSON the request and the ratios."""
     request = {"se": run.until, "against": run.against, "budget": run.trials}
     ratios = {name: ratio._asdict() for name, ratio in current.ratios.items()}
     return {"trials_found": current.trials, "until": json.dumps({**request, "ratios": ratios})}
@@ -182,7 +184,9 @@ def ratios(facts: Mapping[str, Any], width: float) -> list[str]:
         return []
     request = facts["until"]
     texts = [
-        f"{labelled(name)} {one['value']:.3f} ± {width * one['se']:.3f}"
-        for name, one in request["ratios"].items()
+        f"{labelled(name)} {ratio['value']:.3f} ± {width * ratio['se']:.3f}"
+        for name, ratio in request["ratios"].items()
     ]
-    return wrap(f"ratio to {request['against']}: {', '.join(one.replace(' ', GLUE) for one in texts)}", "  ")
+    return wrap(
+        f"ratio to {request['against']}: {', '.join(text.replace(' ', GLUE) for text in texts)}", "  "
+    )

@@ -184,9 +184,9 @@ def _build_dataset(context: Scene, sensors: list[Sensor], rungs: list[Rung], lev
 
 def _numbers(dims: list[str], items: Sequence[Any], read: Callable[[Any], Any]) -> _Numbers:
     """The estimates that `read` takes from each item, as arrays."""
-    both = np.array([read(item) for item in items])  # (..., 2): mean and error
-    both = both[0] if len(dims) == both.ndim - 2 else both
-    return _Numbers(dims, both[..., 0], both[..., 1])
+    estimates = np.array([read(item) for item in items])  # (..., 2): mean and error
+    estimates = estimates[0] if len(dims) == estimates.ndim - 2 else estimates
+    return _Numbers(dims, estimates[..., 0], estimates[..., 1])
 
 
 def _add_perfect(rungs: list[Rung], joint: Sensor, rounds: int) -> list[Rung]:
@@ -247,16 +247,16 @@ def _attributes(context: Scene, level: float, sensors: list[Sensor]) -> dict[str
 
 def summary(worth: "xr.Dataset") -> dict[str, Any]:
     """All numbers, for programs; lists are over `level` and `less`."""
-    curves = [str(one) for one in worth["curve"].values]
+    curves = [str(curve) for curve in worth["curve"].values]
     sensors = {}
     for name in worth["sensor"].values:
-        one = worth.sel(sensor=name)
+        row = worth.sel(sensor=name)
         by_curve = {
-            curve: _plain_numbers(one.sel(curve=curve), *_fields("expected"), *_fields("worth"))
+            curve: _plain_numbers(row.sel(curve=curve), *_fields("expected"), *_fields("worth"))
             for curve in curves
         }
         sensors[str(name)] = {
-            **_plain_numbers(one, "own_share", "used", *_fields("slope"), *_fields("value")),
+            **_plain_numbers(row, "own_share", "used", *_fields("slope"), *_fields("value")),
             "curves": by_curve,
         }
     ladder = {
@@ -278,9 +278,9 @@ def _plain_numbers(row: "xr.Dataset", *names: str) -> dict[str, Any]:
 def table(worth: "xr.Dataset") -> str:
     """The ladder, what less noise is worth, what other curves say, and the levels that were measured."""
     attrs, used = worth.attrs, worth["used"].values.tolist()
-    places, finer = (digits((worth[f"{one}_high"] - worth[f"{one}_low"]).values / 2) for one in PRINTED)
+    places, finer = (digits((worth[f"{name}_high"] - worth[f"{name}_low"]).values / 2) for name in PRINTED)
     names = [str(name) for name in worth["sensor"].values]
-    curves = [str(one) for one in worth["curve"].values]
+    curves = [str(curve) for curve in worth["curve"].values]
     levels, less = worth["level"].values.tolist(), list(LESS)
     with_noise = [f"x {1 + level:g}" for level in levels]
     answer = _cells(worth.sel(curve=worth["used"]), "worth", "less", less, finer)

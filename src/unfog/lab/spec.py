@@ -62,7 +62,7 @@ SUITES = {  # several experiments in one: `unfog run` plays them, and their tabl
 SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
 UNITS = {field.name for field in dataclasses.fields(UnitFields)}
 MOST_TITLE = 1000  # characters
-WANTED = {  # by the type of pydantic's complaint
+WANTED = {  # what is expected, by the type of pydantic's error
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
@@ -93,7 +93,7 @@ class _Strict(BaseModel):
 
 
 class RunSpec(_Strict):
-    """How long, how often, from which seed, and who plays."""
+    """How many rounds and trials, with which seed, and which agents play."""
 
     rounds: int = 1000
     trials: int = 100
@@ -118,8 +118,8 @@ class Spec(_Strict):
 
     def settings(self) -> list[tuple[str, dict[str, Any]]]:
         """What is appended to the agents' names, and the fields of the problem, for each problem to run."""
-        together = zip(sweeps.labels(self.sweep), sweeps.settings(self.sweep), strict=True)
-        return [(label, {**self.problem, **fields}) for label, fields in together]
+        labelled_settings = zip(sweeps.labels(self.sweep), sweeps.settings(self.sweep), strict=True)
+        return [(label, {**self.problem, **fields}) for label, fields in labelled_settings]
 
 
 def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec:
@@ -155,7 +155,7 @@ def _find_tables(source: str | Path) -> tuple[dict[str, Any], str]:
 
 
 def _read_tables(path: Path) -> tuple[dict[str, Any], str]:
-    """The tables of a file, paths to data made relative to its folder, and a name made from the file's."""
+    """The tables of a file, with absolute paths to data beside it, and a name made from the file's."""
     data = _io.toml("experiment", path)
     if isinstance(data.get("problem"), dict):
         data["problem"] = beside(data["problem"], path.parent)
@@ -183,13 +183,13 @@ def parse(data: Mapping[str, Any], name: str = "experiment") -> Spec:
     try:
         return checked(Spec.model_validate({"name": name, **data}))
     except ValidationError as error:
-        raise explained(error, {"": Spec, "run": RunSpec}) from None
+        raise explain_error(error, {"": Spec, "run": RunSpec}) from None
 
 
-def explained(error: ValidationError, tables: Mapping[str, type[BaseModel]]) -> InputError:
-    """Pydantic's first complaint as ours, in one line; `tables` has their fields, "" being the spec itself.
+def explain_error(error: ValidationError, tables: Mapping[str, type[BaseModel]]) -> InputError:
+    """Pydantic's first error as an InputError; `tables` are the models by table, "" being the spec itself.
 
-    An unknown field comes before a missing one: it may be that one, mistyped.
+    An unknown field is reported before a missing one: it may be the missing one, mistyped.
     """
     errors = error.errors()
     first = next((detail for detail in errors if detail["type"] == "extra_forbidden"), errors[0])
@@ -199,8 +199,8 @@ def explained(error: ValidationError, tables: Mapping[str, type[BaseModel]]) -> 
         return InputError(where, "unknown field", ", ".join(fields))
     if kind == "missing":
         return InputError(where, "missing", f"a table: [{where}]")
-    wanted = f"a table: [{where}]" if kind in TABLES else WANTED.get(kind)
-    return InputError(where, shown(first["input"]), wanted or first["msg"].removeprefix("Input should be "))
+    expected = f"a table: [{where}]" if kind in TABLES else WANTED.get(kind)
+    return InputError(where, shown(first["input"]), expected or first["msg"].removeprefix("Input should be "))
 
 
 def checked(spec: Spec) -> Spec:
@@ -276,7 +276,7 @@ def with_until(
 
 
 def build_problem(fields: Mapping[str, Any], swept: Sequence[str] = ()) -> Problem:
-    """The world these fields describe; complaints name the table that a field came from."""
+    """The world these fields describe; errors name the table that a field came from."""
     rest = dict(fields)
     try:
         return KINDS[rest.pop("kind")](**rest)

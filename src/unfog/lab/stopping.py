@@ -70,11 +70,11 @@ def reference(agents: Sequence[str], against: str | None) -> str:
 
 def checkpoints(budget: int, piece: int) -> list[int]:
     """The numbers of trials after which to look: whole pieces, the last one the budget."""
-    numbers, wanted = list[int](), FEWEST
+    numbers, target = list[int](), FEWEST
     while not numbers or numbers[-1] < budget:
-        rounded = min(-(-wanted // piece) * piece, budget)
+        rounded = min(-(-target // piece) * piece, budget)
         numbers += [rounded] if rounded not in numbers[-1:] else []
-        wanted += wanted // 2
+        target += target // 2
     return numbers
 
 

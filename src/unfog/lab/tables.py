@@ -24,10 +24,10 @@ def digits(errors: "Array") -> int:
     """How many digits after the point to print: two of the usual error."""
     import numpy as np
 
-    there = errors[np.isfinite(errors) & (errors > 0)]
-    if not len(there):
+    usable = errors[np.isfinite(errors) & (errors > 0)]
+    if not len(usable):
         return 3
-    return int(np.clip(1 - np.floor(np.log10(np.median(there))), 0, MOST))
+    return int(np.clip(1 - np.floor(np.log10(np.median(usable))), 0, MOST))
 
 
 def plus_minus(mean: float, half: float, places: int, sign: str = "") -> str:
@@ -133,8 +133,8 @@ def prose(*sentences: str) -> list[str]:
     return wrap(" ".join(sentences), long_words=False)
 
 
-def files(what: str, paths: Iterable[object]) -> str:
+def files(label: str, paths: Iterable[object]) -> str:
     """Where something was put: on one line if it fits, else each path on its own, whole, to be copied."""
     texts = [str(path) for path in paths] or ["none"]
-    line = f"{what}: {', '.join(texts)}"
-    return line if len(line) <= WIDTH else "\n".join([f"{what}:", *texts])
+    line = f"{label}: {', '.join(texts)}"
+    return line if len(line) <= WIDTH else "\n".join([f"{label}:", *texts])

@@ -181,10 +181,10 @@ def planned(spec: Spec, workers: int = 1) -> Plays:
 
 def bounded(spec: Spec) -> list[str]:
     """The agents of a spec that have a bound."""
-    chosen = [name for name in spec.run.agents if name in BOUNDED]
-    if not chosen:
+    names = [name for name in spec.run.agents if name in BOUNDED]
+    if not names:
         raise InputError("run.agents", ", ".join(spec.run.agents), f"one or more of {', '.join(BOUNDED)}")
-    return chosen
+    return names
 
 
 def _prepare_run(
@@ -291,8 +291,8 @@ def _round_panel(spec: Spec, case: Case, data: xr.Dataset) -> Panel:
 
 def spaced(rounds: Ints) -> Ints:
     """The indices of about POINTS of these rounds, evenly spaced in ln t up to the last."""
-    wanted = np.geomspace(min(FIRST, rounds[-1]), rounds[-1], POINTS)
-    return np.unique(np.abs(np.log(rounds)[:, None] - np.log(wanted)).argmin(0))
+    targets = np.geomspace(min(FIRST, rounds[-1]), rounds[-1], POINTS)
+    return np.unique(np.abs(np.log(rounds)[:, None] - np.log(targets)).argmin(0))
 
 
 def _run_panel(axis: str, ends: Sequence[tuple[Play, xr.Dataset]]) -> Panel:

@@ -202,7 +202,7 @@ def _exponent_rows(facts: dict[str, Any]) -> list[list[str]]:
             exponent = "-" if fit is None else _pm(fit["value"], fit["half_width"], 2)
             slopes = [agent["bounds"][kind]["exponent"] for kind in (*VERSIONS, AT_RANDOM)]
             by_version = (agent["bounds"][version]["holds"] for version in VERSIONS)
-            holds = [all(both) for both in zip(*by_version, strict=True)]
+            holds = [all(flags) for flags in zip(*by_version, strict=True)]
             met_text = "hold" if all(holds) else f"at {sum(holds)} of {len(holds)}"
             rows.append(
                 [growth, name, exponent, *("-" if s is None else f"{s:z.2f}" for s in slopes), met_text]
@@ -311,12 +311,12 @@ def _draw_estimation(axes: "Axes", growth: Growth) -> None:
     mean, half = growth.band("ee")
     size = np.where(np.abs(mean) > (0 if half is None else half), np.abs(mean), np.nan)
     if not np.isnan(size).all():
-        drawn_mean = mean[~np.isnan(size)]
+        visible_mean = mean[~np.isnan(size)]
         name = (
             "EE1 + EE2"
-            if (drawn_mean > 0).all()
+            if (visible_mean > 0).all()
             else "−(EE1 + EE2)"
-            if (drawn_mean < 0).all()
+            if (visible_mean < 0).all()
             else "|EE1 + EE2|"
         )
         look: dict[str, Any] = {"color": "0.25", "linestyle": DASHES[4], "linewidth": 0.9}

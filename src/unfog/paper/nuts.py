@@ -170,6 +170,6 @@ def compare(name: str, against: Reference, draws: Array, long: Array | None = No
     )
 
 
-def largest_z(one: Moments, other: Moments) -> float:
+def largest_z(first: Moments, second: Moments) -> float:
     """The largest difference of an entry in units of its Monte Carlo error."""
-    return float(np.max(np.abs(one.entries - other.entries) / np.hypot(one.errors, other.errors)))
+    return float(np.max(np.abs(first.entries - second.entries) / np.hypot(first.errors, second.errors)))

@@ -89,7 +89,7 @@ def problem_of(experiment: str | Path) -> tuple[str, Problem]:
     spec = load(experiment)
     problem = build_problem(spec.problem)
     if problem.rewards.kind != "bernoulli":
-        fit = ", ".join(name for name, one in catalog().items() if one.problem["kind"] == "logistic")
+        fit = ", ".join(name for name, other in catalog().items() if other.problem["kind"] == "logistic")
         raise InputError(
             "experiment",
             f"the rewards of {spec.name!r} are {problem.rewards.kind}",
@@ -110,11 +110,11 @@ def check(
     progress: Progress = quiet,
 ) -> Check:
     """Compare each learner with NUTS: `chains` replicas of it, `draws` of each of NUTS's chains."""
-    chosen = _check_arguments(problem, agent, learners, rounds, seed, chains, draws)
+    learners_by_name = _check_arguments(problem, agent, learners, rounds, seed, chains, draws)
     from unfog.paper import nuts
 
     data = play(problem, Catalogue("bernoulli")[f"{agent}-adf"], rounds, seed)
-    total, done = chains * (len(chosen) + 1), 0
+    total, done = chains * (len(learners_by_name) + 1), 0
 
     def tick(more: int) -> None:
         nonlocal done
@@ -122,7 +122,7 @@ def check(
         progress(done, total)
 
     tick(0)
-    kinds = dict.fromkeys(learner.averages_context for learner in chosen.values())
+    kinds = dict.fromkeys(learner.averages_context for learner in learners_by_name.values())
     references = {marginal: _run_nuts(data, marginal, seed, draws) for marginal in kinds}
     tick(chains)
     comparisons = [
@@ -131,7 +131,7 @@ def check(
             references[learner.averages_context],
             *_finite(name, *walks(learner, data, seed, chains, tick)),
         )
-        for name, learner in chosen.items()
+        for name, learner in learners_by_name.items()
     ]
     return Check(agent, rounds, seed, chains, list(references.values()), comparisons)
 
@@ -151,13 +151,13 @@ def _check_arguments(
     count("draws", draws, 200, 100_000)
     if not learners or len(set(learners)) < len(learners):
         raise InputError("learners", ", ".join(learners) or "none named", "one or more, each once")
-    chosen = {name: learner_named(agent, name) for name in learners}
-    for name, learner in chosen.items():
+    learners_by_name = {name: learner_named(agent, name) for name in learners}
+    for name, learner in learners_by_name.items():
         try:
             learner.setup(problem.knowledge())
         except InputError as error:
             raise InputError.prefixed(name, error) from None
-    return chosen
+    return learners_by_name
 
 
 def learner_named(agent: str, name: str) -> Learner:
@@ -312,7 +312,7 @@ def _draw_spreads(axes: "Axes", learners: "list[Comparison]") -> None:
     """Draw the same rows for spreads, on a log axis, with their medians as text."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    values = {one.learner: np.clip(one.spreads, FLOOR, CEILING) for one in learners}
+    values = {learner.learner: np.clip(learner.spreads, FLOOR, CEILING) for learner in learners}
     _draw_strip(axes, values)
     axes.axvline(1, color=_GREY, linewidth=0.8, zorder=0)
     axes.set_yticks([])

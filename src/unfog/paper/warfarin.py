@@ -1,4 +1,4 @@
-"""Warfarin: patients and their right doses, errors of what is written down, and what agents are told.
+"""Warfarin: patients and their right doses, errors in their contexts, and what agents are told.
 
 Patients: the International Warfarin Pharmacogenetics Consortium (IWPC), *Estimation of the Warfarin Dose with
 Clinical and Pharmacogenetic Data*. The right dose is the weekly one that turned out to be stable. Patients
@@ -159,7 +159,15 @@ def read(path: Path, *, neighbours: bool = True) -> Patients:
 
 
 def _read_table(path: Path) -> list[dict[str, str]]:
-    needed = (DOSE, STABLE, "Age", "Race", "CYP2C9 consensus", *INDUCERS, *(one[0] for one in NEIGHBOURS))
+    needed = (
+        DOSE,
+        STABLE,
+        "Age",
+        "Race",
+        "CYP2C9 consensus",
+        *INDUCERS,
+        *(name for name, _, _ in NEIGHBOURS),
+    )
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
     missing = [name for name in needed if rows and rows[0].get(name) is None]
@@ -213,7 +221,7 @@ def _read_vkorc1(row: Row, markers: Sequence[Marker]) -> float:
 
 
 class Repeated(NamedTuple):
-    """Genotypes that were determined twice."""
+    """How many genotypes were determined twice, and how many of them differ."""
 
     twice: int
     differ: int
@@ -237,7 +245,7 @@ def repeated(path: Path | None = None) -> dict[str, Repeated]:
 
 @dataclass(frozen=True, kw_only=True)
 class Errors:
-    """None, unless said: then the noisy contexts are the record with its own gaps.
+    """Errors of the noisy contexts; by default there are none, and only the record's own gaps are missing.
 
     >>> import numpy as np
     >>> from unfog.paper import warfarin

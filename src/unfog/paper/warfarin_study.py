@@ -1,8 +1,8 @@
-"""Ways to dose the same patients, compared: agents that differ in what they make of noise, and fixed rules.
+"""A comparison of ways to dose the same patients: agents that treat noise differently, and fixed rules.
 
-Each order of the patients is one trial. Its first patients are set apart: pairs of noisy and recorded
-contexts, without doses, tell of the channel (paper/warfarin.py). All others come one by one; an agent gives a
-dose and is shown the reward of that dose alone. Agents see the same patients in the same order with the same
+Each order of the patients is one trial. Its first patients are set apart: their pairs of noisy and recorded
+contexts, without doses, calibrate the channel (paper/warfarin.py). All others come one by one; an agent gives
+a dose and sees only the reward of that dose. Agents see the same patients in the same order with the same
 errors, so that differences are paired, and have an intercept and slopes for each arm, the same learner and
 chooser.
 
@@ -19,8 +19,8 @@ chooser.
 The published algorithms are the IWPC's. The square root of the weekly dose is a sum over what is known of a
 patient (IWPC, *Estimation of the Warfarin Dose with Clinical and Pharmacogenetic Data*, supplementary
 appendix): `CLINICAL` without genotypes and `PHARMACOGENETIC` with them. Both were fitted to four fifths of
-the patients recorded here. So they are no rivals but a mark to reach: what a line can do that was fitted to
-the right doses of thousands of patients.
+the patients recorded here. So they are not competitors but an upper reference: what a line can do that was
+fitted to the right doses of thousands of patients.
 
 The algorithms have terms for an unknown genotype and an unknown race. Ages, heights and weights they must be
 told: where these are missing, the averages of the record stand in for them. An expected number of alleles
@@ -78,9 +78,9 @@ DENOISED = "gaps:limit=1000"  # an indicator of what is rare is many deviations 
 VARIANCE = {"bucket": 0.2, "graded": 0.1}  # of rewards, as agents are told: about what a line leaves
 INTERCEPT, SLOPE = 1.0, 0.01  # prior variances
 RIDGE = 1e-6
-# One who takes contexts at face value is told of no channel; something must stand there.
+# A placeholder channel for agents that take contexts at face value.
 NOTHING = np.zeros(D), np.eye(D), np.eye(D), np.eye(D)
-LAST = 1000  # patients, by whom an agent has learnt most of what it will
+LAST = 1000  # the last patients, before whom an agent has learnt most of what it will
 NO_ERRORS = Errors()
 
 
@@ -265,7 +265,7 @@ POLICIES: Mapping[str, Callable[[Scene], Ints]] = {
 
 
 class Outcome(NamedTuple):
-    """Of one way to dose, a number for each order (B,).
+    """The outcome of one way to dose, a number for each order (B,).
 
     >>> import numpy as np
     >>> from unfog.paper import warfarin, warfarin_study
@@ -297,7 +297,7 @@ def compare(
     reward: str = "bucket",
     seed: int = 0,
 ) -> dict[str, Outcome]:
-    """What came of each policy, over so many random orders of these patients, `apart` of whom calibrate.
+    """The outcome of each policy over random orders of these patients, `apart` of whom calibrate.
 
     >>> import numpy as np
     >>> from unfog.paper import warfarin, warfarin_study
@@ -336,7 +336,7 @@ class Interval(NamedTuple):
 
 
 def interval(values: Array) -> Interval:
-    """Of the mean of a number for each order (B,).
+    """The 95 % interval of the mean of a number for each order (B,).
 
     >>> import numpy as np
     >>> from unfog.paper import warfarin_study

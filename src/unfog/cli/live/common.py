@@ -165,12 +165,12 @@ def refuse_store(field: str, path: Path, store: "Store | Client") -> None:
 
     if not isinstance(store, Store):
         return
-    own = [
+    own_names = [
         store.path.name,
         *(f"{store.path.name}-{part}" for part in ("wal", "shm", "holder", "journal", "keys")),
     ]
     resolved = path.expanduser().resolve()
-    if resolved.parent == store.path.parent and resolved.name in own:
+    if resolved.parent == store.path.parent and resolved.name in own_names:
         raise InputError(field, str(path), "another file: this one is the store's")
 
 

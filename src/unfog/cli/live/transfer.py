@@ -127,11 +127,11 @@ def _import_log(
     """Import an export; its first line is checked before a store is created for it."""
     rest = iter(lines)
     first = _run_decoding(file, lambda: next(rest, ""))
-    own_name = _read_name(first)
+    exported_name = _read_name(first)
     with opened(location, sync, create=True) as connection:
         number = _run_decoding(file, lambda: connection.take_in(chain([first], rest), name, modules=modules))
     words = "taken in" if number else "all of it was there already"
-    say({"problem": own_name if name is None else name, "events": number, "words": words})
+    say({"problem": exported_name if name is None else name, "events": number, "words": words})
 
 
 def _run_decoding(file: str, work: Any) -> Any:

@@ -140,7 +140,7 @@ def read(path: Path) -> Comparison:
         allowed = "a table made by `unfog run`; the same `unfog run rivals` makes it anew"
         raise InputError("run", f"{str(path / TABLE)!r} is damaged", allowed) from None
     _check_text(path / TEXT, text)
-    check(path)
+    check_runs(path)
     return comparison
 
 
@@ -180,7 +180,7 @@ def _check_text(path: Path, expected: str) -> None:
         raise InputError("run", f"{str(path)!r} is damaged", "one made with the table; or remove it")
 
 
-def check(folder: Path) -> None:
+def check_runs(folder: Path) -> None:
     """Refuse a suite with a damaged run; a missing run was removed by someone, which is allowed."""
     for run in sorted(folder.iterdir()):
         if run.name.endswith(UNFINISHED) or not any((run / name).exists() for name in FILES):

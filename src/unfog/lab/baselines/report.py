@@ -144,9 +144,9 @@ def ratio(other: Array, ours: Array) -> Ratio:
 def held(agent: str, against: str, told: str, regrets: dict[str, Array], setting: str = "") -> Row:
     """A row from the regrets (trials,) of two agents, over the trials that both have."""
     n = min(len(regrets[agent]), len(regrets[against]))
-    own = regrets[agent][:n]
-    mean, se = estimate(own)
-    return Row(agent, against, told, ratio(own, regrets[against][:n]), mean, se, n, setting)
+    agent_regrets = regrets[agent][:n]
+    mean, se = estimate(agent_regrets)
+    return Row(agent, against, told, ratio(agent_regrets, regrets[against][:n]), mean, se, n, setting)
 
 
 def seconds(
@@ -165,9 +165,9 @@ def seconds(
         emission = emitted(problem, truth, normals[:, 0], uniforms[:, 0], np.asarray(t))
         draws = player.runner.normals.next(1)[:, 0]
 
-        def pay(arm: Ints, context: Array = emission.context, drawn: Array = normals[:, 0]) -> Array:
+        def pay(arm: Ints, context: Array = emission.context, normal: Array = normals[:, 0]) -> Array:
             score = np.vecdot(truth.features.at(context).row(arm), truth.theta)
-            return problem.reward(score, drawn)
+            return problem.reward(score, normal)
 
         began = time.perf_counter()
         player.reveal(player.round(emission, draws, pay), emission)
@@ -262,8 +262,8 @@ def label(row: Row) -> str:
 
 def cell(row: Row) -> str:
     """The ratio with its mark and interval, and the setting that was chosen."""
-    chosen = "" if row.setting in ("", "as published") else f" {row.setting}"
-    return f"{interval(row.ratio, MARKS.get(row.told, ''))}{chosen}"
+    setting = "" if row.setting in ("", "as published") else f" {row.setting}"
+    return f"{interval(row.ratio, MARKS.get(row.told, ''))}{setting}"
 
 
 def interval(ratio: Ratio, mark: str = "") -> str:

@@ -131,8 +131,12 @@ class AirLog(NamedTuple):
         policy is fitted on the rewards of the log each time, without denoising: features have intercepts and
         slopes, so with readings alone denoising changes nothing that they could not learn.
         """
-        seen = {"denoised": [], **{gas: [index] for index, gas in enumerate(GASES)}, "all": [0, 1, 2, 3]}
-        return {name: self._mean_reward(indices, beside) for name, indices in seen.items()}
+        indices_by_name = {
+            "denoised": [],
+            **{gas: [index] for index, gas in enumerate(GASES)},
+            "all": [0, 1, 2, 3],
+        }
+        return {name: self._mean_reward(indices, beside) for name, indices in indices_by_name.items()}
 
     def _mean_reward(self, known_gases: list[int], beside: bool) -> float:
         # Imported here: runs import this module, and the code that evaluates logs must not be part of theirs.
