@@ -89,7 +89,7 @@ def precisions(incomplete: str) -> list[str]:
 
 
 def executors(incomplete: str) -> list[str]:
-    """Executors: where rounds can be played; of a cluster what its address begins with."""
+    """Executors, which say where rounds are played; for a cluster, the beginning of its address."""
     from unfog.simulation.executors import CLUSTERS, NAMES
 
     return _filter_by_prefix(incomplete, [*NAMES, *(f"{name}://" for name in CLUSTERS)])

@@ -54,7 +54,7 @@ def list_command(
 
 
 def groups() -> Groups:
-    """Everything that can be listed: names, and what is said of them, by kind."""
+    """Everything that can be listed: names with a line on each, by kind."""
     from unfog.agents import denoise
     from unfog.agents.baselines import RIVALS
     from unfog.agents.catalogue import AGENTS, CHOOSERS

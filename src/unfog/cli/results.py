@@ -135,7 +135,7 @@ def say_drawn(run: Path, plot: str | None) -> None:
 
 
 def checked(plot: str | None) -> str | None:
-    """Refuse a file that cannot be a figure, before anything long is begun."""
+    """Check the argument of --plot before anything long is begun; return it."""
     from unfog.lab.run_folder import made_folder
     from unfog.plotting import FORMATS, check_installed
     from unfog.validation import InputError, nearest
@@ -171,7 +171,7 @@ def _spell_out_plot(args: Sequence[str], index: int) -> str:
 
 
 def checked_folder(run: Path) -> Path:
-    """The folder, where each file that is there is an ordinary one, and not too large to be read."""
+    """Check that a run folder holds ordinary files, none too large to be read; return the folder."""
     from unfog import _io
     from unfog.lab import run_folder
     from unfog.lab.baselines import folder

@@ -23,7 +23,7 @@ AGENTS_FIELD = "run.agents"  # the field that errors about names of agents menti
 class Plan(NamedTuple):
     """An experiment that is ready to run."""
 
-    spec: Spec  # completed: defaults, engine, precision, and what a world found out for itself
+    spec: Spec  # completed: defaults, engine, precision, and what a world determined itself
     labels: tuple[str, ...]  # of each job: what is appended to the agents' names
     work: simulation.Plan
 

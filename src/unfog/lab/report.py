@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 LEGEND = "mean total regret ± 95 % half-width; differences: same trials, same setting"
-REGRET = "mean total regret ± 95 % half-width"  # where nobody is compared
+REGRET = "mean total regret ± 95 % half-width"  # the legend without comparisons
 SPREADS = (
     "q50, q99: quantiles over trials; linear: the share of trials whose regret in the\n"
     f"last quarter of the rounds is at least {LINEAR} of that in the quarter before"
@@ -155,7 +155,7 @@ def _summarise_agent(losses: dict[str, Array], flat_run: Flat) -> dict[str, floa
 
 
 def _linear_share(regret: Array, rounds: Ints) -> dict[str, float | None]:
-    """The share of trials that grow linearly; null where a run is too short, or stores too few rounds."""
+    """The share of trials with linear growth; null if the run is too short or stores too few rounds."""
     ends = quarters(int(rounds[-1]))
     if ends is None or not np.isin(ends, rounds).all():
         return {"linear_share": None}
@@ -168,7 +168,7 @@ def _estimate_gap(differences: Array) -> dict[str, float | None]:
 
 
 def _number(value: float) -> float | None:
-    """JSON has no NaN: the standard error of one trial is null."""
+    """A number for JSON, which has no NaN: the standard error of one trial becomes null."""
     return None if np.isnan(value) else value
 
 

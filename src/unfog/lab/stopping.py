@@ -1,12 +1,12 @@
-"""As many trials as needed: what is asked for, when it is looked at, and when it is enough.
+"""Runs with as many trials as needed: the target, when it is checked, and when a run may end.
 
 For every setting and every agent but the reference, ratio = mean regret / mean regret of the reference after
 the last round, over the same trials (maths/statistics.py). Trials are played until the standard error of
-every ratio is at most what was asked for, or until the budget is spent.
+every ratio is at most the target, or until the budget is spent.
 
-It is looked at after 100 trials, then after half as many again, and so on, rounded up to whole pieces. Each
-look is at all trials up to there and at none beyond, so that where a run ends depends on its spec alone: not
-on workers, and not on interruptions.
+The errors are checked after 100 trials, then after half as many again, and so on, rounded up to whole
+pieces. Each check uses all trials up to there and none beyond, so that where a run ends depends on its spec
+alone, not on workers or interruptions.
 """
 
 from collections.abc import Sequence
@@ -19,20 +19,20 @@ from unfog.validation import InputError, count, nearest, positive
 
 FEWEST = 100  # trials: of fewer, the standard error is itself too uncertain
 BUDGET = 100_000  # trials, unless told
-LARGEST = 1000.0  # standard error that may be asked for
+LARGEST = 1000.0  # the largest target for the standard error
 USUAL = "oracle"  # the reference where none is named and it plays
 LOSS = "regret"
 
 
 class Look(NamedTuple):
-    """What the first trials say."""
+    """The ratios over the first trials."""
 
     trials: int
     ratios: dict[str, Quotient]  # to the reference, by the name of the agent and its setting
 
     @property
     def hardest(self) -> str:
-        """The one whose ratio is known least."""
+        """The agent and setting whose ratio has the largest standard error."""
         return max(self.ratios, key=lambda name: self.ratios[name].se)
 
     @property
@@ -69,7 +69,7 @@ def reference(agents: Sequence[str], against: str | None) -> str:
 
 
 def checkpoints(budget: int, piece: int) -> list[int]:
-    """The numbers of trials after which to look: whole pieces, the last one the budget."""
+    """The numbers of trials after which errors are checked: whole pieces, and the budget as the last."""
     numbers, target = list[int](), FEWEST
     while not numbers or numbers[-1] < budget:
         rounded = min(-(-target // piece) * piece, budget)

@@ -58,7 +58,7 @@ from unfog.simulation.job import MOMENTS, Job, Part, Piece, Task
 from unfog.validation import InputError
 
 FLOATS = ("<f4", "<f8")
-WORDS = 8192  # bytes of what is said of a piece besides its numbers, at most
+WORDS = 8192  # most bytes of a piece's part of the header
 say = logging.getLogger("unfog.lab").warning
 
 
@@ -120,7 +120,7 @@ class Partial:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep a second process out; the lock dies with its holder."""
+        """Lock the folder against other processes; the lock ends with this process."""
         with self._lock():
             self._settle()
             yield
@@ -145,7 +145,7 @@ class Partial:
             write_atomically(self.folder / run_folder.RUN, sealed(self.identity))
 
     def tidy(self) -> None:
-        """Remove what a kill after the last step left beside a finished run."""
+        """Remove the unfinished folder if the process was killed just after its run was finished."""
         if self._is_stale():
             with suppress(BeingWrittenError, OSError), self._lock():
                 self._remove_stale()
@@ -192,7 +192,7 @@ class Partial:
         except InputError:
             if self.folder in self._created:
                 shutil.rmtree(self.folder, ignore_errors=True)
-                with suppress(OSError):  # somebody else has put something there
+                with suppress(OSError):  # another process has put something there
                     for path in self._created[1:]:
                         path.rmdir()
             raise
@@ -217,7 +217,7 @@ class Partial:
             raise InputError("out", f"{str(self.target)!r} appeared meanwhile", "a folder of this run's own")
         os.rename(final, self.target)
         sync_folder(self.target.parent)
-        for block in self.folder.glob("block-*"):  # before run.json, which says whose they are
+        for block in self.folder.glob("block-*"):  # before run.json, which says which run they belong to
             remove(block)
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from unfog.maths.arrays import Array
 
 WIDTH = 80
-NAME = 28  # letters of a name that stands in its row, if there is space for the columns
+NAME = 28  # letters of a name that is printed in its row, if there is space for the columns
 SHORT = 16  # and if there is not
 GAP = 2
 NOTHING = "–"
@@ -44,7 +44,7 @@ def percent(share: float, places: int = 0) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """So many of them: 1 trial, 2 trials."""
+    """A number with its noun, in the plural where needed: 1 trial, 2 trials."""
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
@@ -112,7 +112,7 @@ def _table_lines(
 
 
 def notes(sentences: Sequence[str]) -> str:
-    """Sentences as a list."""
+    """Sentences as a bulleted list."""
     return "\n".join(line for note in sentences for line in wrap(note, "  ", first="- "))
 
 
@@ -129,12 +129,12 @@ def align(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
 
 
 def prose(*sentences: str) -> list[str]:
-    """Sentences, one after the other in lines of 80 columns."""
+    """Sentences as one paragraph, in lines of 80 columns."""
     return wrap(" ".join(sentences), long_words=False)
 
 
 def files(label: str, paths: Iterable[object]) -> str:
-    """Where something was put: on one line if it fits, else each path on its own, whole, to be copied."""
+    """A list of paths with a label: on one line if it fits, else each path unbroken on its own line."""
     texts = [str(path) for path in paths] or ["none"]
     line = f"{label}: {', '.join(texts)}"
     return line if len(line) <= WIDTH else "\n".join([f"{label}:", *texts])

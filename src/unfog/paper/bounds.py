@@ -56,7 +56,7 @@ from unfog.worlds.problem import Problem, Truth
 TRIALS, CELLS, CONTEXTS = 1000, 1 << 22, 32  # at most so many to average a problem's features over
 AT_RANDOM = "at random"
 
-POINTS, FIRST = 16, 10  # how many rounds a curve has, and the first of them
+POINTS, FIRST = 16, 10  # rounds of a curve, and the first of them
 DECADE = 10  # growth over rounds is fitted from T/10 on: early rounds have a growth of their own
 LAST = {"points": 1, "decompose": False}  # the other runs store only the final regret
 SHARES = (16, 8, 4, 2, 1)  # the horizons of `tied` are T over these
@@ -93,7 +93,7 @@ class Growth(NamedTuple):
     losses: dict[str, Array]  # (trials, n)  regret; cb, ee1, ee2 and ee = ee1 + ee2 where kept
     bounds: dict[str, Bound]  # printed, corrected, at random
     fitted: NDArray[np.bool_]  # (n,)  the points that the exponents are of
-    exponent: Estimate | None  # None: of fewer than two points, or of no regret at all
+    exponent: Estimate | None  # None with fewer than two points, or without regret
     slopes: dict[str, float | None]  # the exponents of the bounds
 
     def band(self, loss: str = "regret") -> tuple[Array, Array | None]:
@@ -144,7 +144,7 @@ class Plays(NamedTuple):
 
 
 class Mismatch(NamedTuple):
-    """D_t and its sum, at some rounds."""
+    """D_t and its running sum, at some rounds."""
 
     rounds: Ints  # (points,)  t
     mean: Array  # (points,)  D_t

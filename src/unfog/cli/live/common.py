@@ -41,7 +41,7 @@ class Place:
     key: str | None = None
 
     def __str__(self) -> str:
-        """As it was given."""
+        """The path or URL as it was given."""
         return self.text
 
     @property
@@ -99,7 +99,7 @@ def check_known(store: "Store | Client", name: str) -> None:
 
 
 def text_of(field: str, word: str) -> str:
-    """A word of the command line, or all of stdin for a dash."""
+    """An argument of the command line, or all of stdin for a dash."""
     from unfog.validation import InputError
 
     try:

@@ -34,7 +34,7 @@ OURS = (DEFAULT, DELAYED, LATE, TOLD_BIAS)
 PAPER = ("alg1", "alg2")  # the paper's own algorithms, which count as baselines
 LOSS = "regret"
 POINTS = 50  # rounds whose totals are kept
-DEAR = ("feelgood",)  # each of its steps goes over every arm of every round so far
+DEAR = ("feelgood",)  # each of their steps goes over every arm of every past round
 PACES = {"quick": 10**9, "slow": 50, "dear": 10}  # the most trials of agents of each pace, unless told
 
 
@@ -46,9 +46,9 @@ class Place(NamedTuple):
     title: str
     trials: int  # unless told
     fields: tuple[tuple[str, Any], ...] = ()  # of the problem, instead of the source's
-    shown: str = "wanted"  # of true contexts: wanted, none, some or all
-    also: tuple[str, ...] = ()  # of ours, made for this very problem
-    yardstick: str = ORACLE  # what its regret is against
+    shown: str = "wanted"  # which true contexts are revealed: wanted, none, some or all
+    also: tuple[str, ...] = ()  # our agents that are made for this problem
+    yardstick: str = ORACLE  # what regret is measured against
     group: str = "trouble"
 
     def spec(self) -> Spec:

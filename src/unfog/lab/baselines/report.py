@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-TRIALS = 100  # that are timed, side by side
-ROUNDS = 50  # of each
+TRIALS = 100  # trials that are timed, side by side
+ROUNDS = 50  # rounds that are timed
 
 MARKS = {"more": "+", "less": "-"}
 HEAD = (
@@ -81,7 +81,7 @@ class Row(NamedTuple):
 
     agent: str
     against: str
-    told: str  # beside it: same, more, less; or "ours" where it is one of ours
+    told: str  # what it is told compared with ours: same, more, less; or "ours" for one of ours
     ratio: Ratio
     regret: float
     regret_se: float
@@ -104,7 +104,7 @@ class Outcome(NamedTuple):
     yardstick: str
     rows: tuple[Row, ...]
     tuned: tuple[Row, ...]
-    ours: dict[str, float]  # regret of those of ours that others are held against
+    ours: dict[str, float]  # regret of our agents that others are compared with
     left_out: dict[str, str]  # agent: why it cannot play
     seconds: dict[str, float]  # a trial's round, in a batch
 
@@ -133,7 +133,7 @@ class Comparison(NamedTuple):
 def ratio(other: Array, ours: Array) -> Ratio:
     """The ratio of the regrets (trials,) of another agent to ours; above 1 where ours is better."""
     value, error = quotient(other, ours)
-    if not value > 0:  # rewards of 0 or 1: an oracle that is no maximiser may be beaten
+    if not value > 0:  # with rewards of 0 or 1 the oracle is not a maximiser, and may be beaten
         return Ratio(np.nan, np.nan, np.nan)
     if len(ours) < 2:
         return Ratio(value, np.nan, np.nan)
@@ -154,7 +154,7 @@ def seconds(
 ) -> float:
     """Seconds per round and trial in a batch of `trials`, as a mean over the first `rounds` rounds.
 
-    It counts deciding, learning and reveals; of the world's work, only drawing the rewards.
+    It counts deciding, learning and seeing true contexts; of the world's work, only drawing the rewards.
     """
     all_trials = range(trials)
     truth = problem.truth(truth_draws(seed, all_trials, problem.truth_draws()))
@@ -366,7 +366,7 @@ def _quote_names(name: str) -> str:
 
 
 def figure(comparison: Comparison, title: str = "") -> "Figure":
-    """Ratios with their intervals, as published; tuned ones as small crosses below."""
+    """Draw the ratios with their intervals; tuned ones as small crosses below."""
     names = _row_names(comparison.outcomes)
     across = min(ACROSS, max(1, len(comparison.outcomes)))
     down = max(1, -(-len(comparison.outcomes) // across))

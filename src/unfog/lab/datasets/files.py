@@ -43,7 +43,7 @@ DAMAGED = (  # raised when a damaged or foreign archive is read
     RuntimeError,  # encrypted, or packed in a way that zipfile does not know
 )
 MOST_BYTES = 50_000_000  # ten times the archive we know of; the file in it may not have more either
-SECONDS = 30.0  # to wait for the next bytes
+SECONDS = 30.0  # timeout for the next bytes
 CHUNK = 1 << 16
 RETRY = "an address that answers with the archive: try again later, or name a mirror by --url"
 
@@ -282,7 +282,7 @@ def source_of(dataset: Dataset, url: str | None = None) -> str:
         raise InputError("data", problem, f"{offered}; or the --url of an archive that holds {dataset.file}")
     try:
         one_of("url", urlsplit(source).scheme, ("http", "https"))
-    except ValueError:  # ours, or urlsplit's own
+    except ValueError:  # of `one_of`, or of urlsplit
         raise InputError("url", source, "an address that begins with http:// or https://") from None
     return source
 
