@@ -50,7 +50,7 @@ def list_command(
     if json:
         typer.echo(jsonlib.dumps(listed))
         return
-    typer.echo("\n".join(_list_lines(listed)))
+    typer.echo("\n".join(_kind_lines(listed)))
 
 
 def groups() -> Groups:
@@ -116,7 +116,7 @@ def _check_matches(listed: Groups, names: set[str], words: Sequence[str]) -> Non
         raise InputError("words", f"nothing listed has {text!r}", allowed, nearest(text, sorted(names)))
 
 
-def _list_lines(listed: Groups) -> list[str]:
+def _kind_lines(listed: Groups) -> list[str]:
     """Each kind with its heading and its rows, in 80 columns."""
     gaussian = ", ".join(_learners_by_rewards()["gaussian"])
     headings = {

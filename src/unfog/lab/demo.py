@@ -242,7 +242,7 @@ def values(history: Played) -> dict[str, Value]:
     pairs = {name: (earned(rows, send), worth(rows, send)) for name, send in ways.items()}
     ours, theirs = pairs[AGENT], pairs[RIVAL]
     pairs["difference"] = ours[0] - theirs[0], ours[1] - theirs[1]
-    return {name: _value(*pair) for name, pair in pairs.items()}
+    return {name: _estimate_value(*pair) for name, pair in pairs.items()}
 
 
 def chances(history: Played) -> dict[str, Array]:
@@ -264,7 +264,7 @@ def worth(rows: Rows, send: Array) -> Array:
     return true
 
 
-def _value(estimates: Array, truth: Array) -> Value:
+def _estimate_value(estimates: Array, truth: Array) -> Value:
     observed = estimates[np.isfinite(estimates)]
     reward = estimate(observed) if len(observed) else Estimate(np.nan, np.nan)
     return Value(reward.mean, reward.half_width(), float(truth.mean()))
@@ -364,7 +364,7 @@ def _draw_bias(axes: "Axes", history: Played) -> None:
         axes.plot(days, mean, color=colour, linewidth=1.4, label=unit(patient))
         axes.fill_between(days, mean - REACH * sd, mean + REACH * sd, color=colour, alpha=0.15, linewidth=0)
         axes.axhline(history.bias[patient, 0], color=colour, linestyle=(0, (2, 2)), linewidth=1)
-    _legend_above(axes)
+    _add_legend_above(axes)
     axes.set(xlabel="day", ylabel="steps")
     title_panel(axes, "bias of four step counters:\nbelieved (95 %), and true (dashed)")
 
@@ -379,7 +379,7 @@ def _draw_rewards(axes: "Axes", history: Played) -> None:
         later = slice(A_DAY - 1, None)  # the first day's are too few to be a mean
         axes.plot(number[later] / A_DAY, mean[later], label=name, **_style_of(name).line())
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    _legend_above(axes)
+    _add_legend_above(axes)
     axes.set(xlabel="day", ylabel="worth of a decision")
     title_panel(axes, "mean reward so far, in truth")
 
@@ -392,7 +392,7 @@ def _style_of(name: str) -> Look:
     )
 
 
-def _legend_above(axes: "Axes") -> None:
+def _add_legend_above(axes: "Axes") -> None:
     """Raise the upper limit, and put the legend in the space above the curves."""
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.25 * (high - low))

@@ -167,15 +167,15 @@ def table(result: "xr.Dataset") -> str:
     places = digits((result["high"] - result["low"]).values / 2)
     rows = [_row_cells(result.sel(policy=name), first, places) for name in names]
     titles = [f"value by {first}", "gain", "effective", "largest", "without"]
-    parts = [_head(result, places), columns("policy", names, titles, rows)]
+    parts = [_format_header(result, places), columns("policy", names, titles, rows)]
     if others:
-        cells = [[_value(result.sel(policy=name), other, places) for other in others] for name in names]
+        cells = [[_value_cell(result.sel(policy=name), other, places) for other in others] for name in names]
         parts.append(columns("policy", names, others, cells))
     footnotes = notes([*_replay_notes(result), *result.attrs["notes"]])
     return "\n\n".join([*parts, fill(LEGEND), footnotes])
 
 
-def _head(result: "xr.Dataset", places: int) -> str:
+def _format_header(result: "xr.Dataset", places: int) -> str:
     attrs = result.attrs
     size = f"{attrs['rounds']:,} rounds, {len(attrs['arms'])} arms"
     earned = f"{attrs['earned']:,.{places}f} earned a round"
@@ -183,7 +183,7 @@ def _head(result: "xr.Dataset", places: int) -> str:
     return "\n".join([fill(f"{attrs['source']}: {size}, {earned}"), intervals])
 
 
-def _value(row: "xr.Dataset", estimator: str, places: int) -> str:
+def _value_cell(row: "xr.Dataset", estimator: str, places: int) -> str:
     cell = row.sel(estimator=estimator)
     return plus_minus(float(cell["value"]), float(cell["high"] - cell["low"]) / 2, places)
 
@@ -192,15 +192,15 @@ def _row_cells(row: "xr.Dataset", estimator: str, places: int) -> list[str]:
     """The cells of a policy's row."""
     cell, without = row.sel(estimator=estimator), float(row["unsupported"])
     return [
-        _value(row, estimator, places),
+        _value_cell(row, estimator, places),
         plus_minus(float(cell["gain"]), float(cell["gain_high"] - cell["gain_low"]) / 2, places, "+"),
         f"{float(row['effective']):,.0f}",
-        _weight(float(row["largest_weight"])),
+        _format_weight(float(row["largest_weight"])),
         NOTHING if math.isnan(without) else f"{without:.1%}",
     ]
 
 
-def _weight(largest: float) -> str:
+def _format_weight(largest: float) -> str:
     return f"{largest:.3g}" if largest < 1000 else f"{largest:,.0f}"
 
 

@@ -103,7 +103,7 @@ def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = 
         _add_legend(axes, spec.sweep, legend_beside)
         letters = LETTERS[PAGE if wide >= PAGE else COLUMN]
         add_title(chart, heading(data, spec.title if title is None else title, letters))
-        intervals = f"; {_intervals(len(lines))}: 95 % intervals"
+        intervals = f"; {_interval_kind(len(lines))}: 95 % intervals"
         add_note(chart, averaged(data, spec) + (intervals if trials > 1 else ""))
     return chart
 
@@ -138,7 +138,7 @@ def panels(runs: Sequence[xr.Dataset]) -> Figure:
             [handles[name] for name in names], names, loc="outside upper left", ncols=per_row, **_SAMPLE
         )
         if any(data.sizes["trial"] > 1 for data in runs):
-            kinds = sorted({_intervals(len(curves(data))) for data in runs})
+            kinds = sorted({_interval_kind(len(curves(data))) for data in runs})
             add_note(chart, f"{' and '.join(kinds)}: 95 % intervals")
     return chart
 
@@ -181,7 +181,7 @@ def _line_styles(lines: Sequence[Curve], swept: sweeps.Sweep) -> list[tuple[str,
     return styles
 
 
-def _intervals(number: int) -> str:
+def _interval_kind(number: int) -> str:
     """How intervals are drawn for this many curves."""
     return "bands" if number <= MOST_BANDS else "bars"
 
@@ -242,14 +242,14 @@ def sweep_figure(data: xr.Dataset, spec: Spec, title: str, width: float | None =
             axes.tick_params(labelbottom=True)
         lowest = min(float((panel.mean - panel.half).min()) for panel in drawn_panels)
         all_axes[0].set_ylim(bottom=min(0.0, 1.05 * lowest))
-        _sweep_legend(chart, all_axes[0], agents, is_narrow)
+        _add_sweep_legend(chart, all_axes[0], agents, is_narrow)
         add_title(chart, heading(data, title, 50 if is_narrow else 100))
         chart.supylabel(IN_ALL, fontsize=8.5)
         chart.supxlabel(f"{axis.label}\n", fontsize=8.5)
         chart.text(
             0.99,
             0.01,
-            _note(data, spec, len(drawn_panels), len(panels)),
+            _format_note(data, spec, len(drawn_panels), len(panels)),
             fontsize=7,
             color="0.35",
             ha="right",
@@ -257,7 +257,7 @@ def sweep_figure(data: xr.Dataset, spec: Spec, title: str, width: float | None =
     return chart
 
 
-def _sweep_legend(chart: Figure, axes: Axes, agents: Sequence[str], is_narrow: bool) -> None:
+def _add_sweep_legend(chart: Figure, axes: Axes, agents: Sequence[str], is_narrow: bool) -> None:
     """Add a legend, the recommended agent first: above the axes of a narrow figure, else beside them."""
     by_name = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     names = [called(agent) for agent in ordered(agents)]
@@ -269,7 +269,7 @@ def _sweep_legend(chart: Figure, axes: Axes, agents: Sequence[str], is_narrow: b
         chart.legend(handles, names, loc="outside right center", handlelength=2.7)
 
 
-def _note(data: xr.Dataset, spec: Spec, drawn_count: int, total: int) -> str:
+def _format_note(data: xr.Dataset, spec: Spec, drawn_count: int, total: int) -> str:
     bars = "; bars: 95 % intervals" if data.sizes["trial"] > 1 else ""
     first = f"; the first {drawn_count} of {total} panels" if drawn_count < total else ""
     return averaged(data, spec) + bars + first
@@ -300,27 +300,29 @@ def _lay_out(settings: Sequence[Mapping[str, str]], spec: Spec) -> tuple[Axis, l
         return axis, list(range(len(settings))), [""] * len(settings)
     axis = axis_of(field, list(dict.fromkeys(setting[field] for setting in settings)), spec)
     varying = [other for other in others if len({setting[other] for setting in settings}) > 1]
-    titles = _titles([{other: setting[other] for other in varying} for setting in settings])
+    titles = _panel_titles([{other: setting[other] for other in varying} for setting in settings])
     along = {text: index for index, text in enumerate(axis.ticks)}
     return axis, [along[setting[field]] for setting in settings], titles
 
 
-def _titles(settings: Sequence[Mapping[str, str]]) -> list[str]:
+def _panel_titles(settings: Sequence[Mapping[str, str]]) -> list[str]:
     """The titles of panels: fields in words with their values, each field broken the same way everywhere."""
     in_words = [labels.values(setting) for setting in settings]
     broken = {
         field
         for setting in in_words
         for field, text in setting.items()
-        if len(_line(field, text, " ")) > ACROSS
+        if len(_title_line(field, text, " ")) > ACROSS
     }
     return [
-        "\n".join(_line(field, text, "\n" if field in broken else " ") for field, text in setting.items())
+        "\n".join(
+            _title_line(field, text, "\n" if field in broken else " ") for field, text in setting.items()
+        )
         for setting in in_words
     ]
 
 
-def _line(field: str, text: str, between: str) -> str:
+def _title_line(field: str, text: str, between: str) -> str:
     """A field in words and its value, beside it or below."""
     words = [f"{labels.plain(field)} =", text]
     return between.join(words if between == " " else (textwrap.fill(part, ACROSS) for part in words))

@@ -124,10 +124,10 @@ class Tally:
 
     def left(self) -> float | None:
         """Seconds until all is finished."""
-        ends = self._ends()
+        ends = self._estimate_ends()
         return None if ends is None else float(ends[-1])
 
-    def _ends(self) -> Array | None:
+    def _estimate_ends(self) -> Array | None:
         """Seconds until each setting is finished, one after the other as they are played.
 
         Unfinished work counts by its share done, at the average cost of what remains.
@@ -144,7 +144,7 @@ class Tally:
 
     def rows(self, most: int) -> list[Row]:
         """Settings, at most so many: those that are under way, then those to come, then finished ones."""
-        ends, is_open = self._ends(), self._done < self.trials
+        ends, is_open = self._estimate_ends(), self._done < self.trials
         order = [*np.flatnonzero(is_open & (self._done > 0)), *np.flatnonzero(is_open & (self._done == 0))]
         order += [*np.flatnonzero(~is_open)[::-1]]
         return [

@@ -108,12 +108,12 @@ def summary(data: "xr.Dataset", seconds: float | None = None) -> dict[str, Any]:
     >>> round(found["agents"]["unfog"]["regret"], 1)
     4.4
     """
-    return _summary(data, flat(data), seconds)
+    return _summarise(data, flat(data), seconds)
 
 
-def _summary(data: "xr.Dataset", flat_run: Flat, seconds: float | None) -> dict[str, Any]:
+def _summarise(data: "xr.Dataset", flat_run: Flat, seconds: float | None) -> dict[str, Any]:
     rows, pairs = dict[str, Any](), dict[str, Any]()
-    for setting, names in enumerate(_keys(flat_run)):
+    for setting, names in enumerate(_agent_keys(flat_run)):
         losses = {loss: values[setting] for loss, values in flat_run.losses.items()}
         rows |= {
             name: _summarise_agent({n: x[i] for n, x in losses.items()}, flat_run)
@@ -136,7 +136,7 @@ def _summary(data: "xr.Dataset", flat_run: Flat, seconds: float | None) -> dict[
     }
 
 
-def _keys(flat_run: Flat) -> list[list[str]]:
+def _agent_keys(flat_run: Flat) -> list[list[str]]:
     """The keys of the agents in the summary, setting by setting."""
     return [[name + label for name in flat_run.agents] for label in flat_run.labels]
 
@@ -149,9 +149,9 @@ def _summarise_agent(losses: dict[str, Array], flat_run: Flat) -> dict[str, floa
     yardsticks = dict[str, float | None]()
     for name in (name for name in MEASURED if name in final):
         estimated = estimate(final[name])
-        yardsticks |= {name: estimated.mean, f"{name}_se": _number(estimated.se)}
+        yardsticks |= {name: estimated.mean, f"{name}_se": _null_if_nan(estimated.se)}
     tails = {**spread.quantiles(final["regret"]), **_linear_share(losses["regret"], flat_run.rounds)}
-    return {"regret": mean, "se": _number(se), **parts, **yardsticks, **tails}
+    return {"regret": mean, "se": _null_if_nan(se), **parts, **yardsticks, **tails}
 
 
 def _linear_share(regret: Array, rounds: Ints) -> dict[str, float | None]:
@@ -164,10 +164,10 @@ def _linear_share(regret: Array, rounds: Ints) -> dict[str, float | None]:
 
 def _estimate_gap(differences: Array) -> dict[str, float | None]:
     mean, se = estimate(differences)
-    return {"mean": mean, "se": _number(se)}
+    return {"mean": mean, "se": _null_if_nan(se)}
 
 
-def _number(value: float) -> float | None:
+def _null_if_nan(value: float) -> float | None:
     """A number for JSON, which has no NaN: the standard error of one trial becomes null."""
     return None if np.isnan(value) else value
 
@@ -181,14 +181,14 @@ def drawn(flat_run: Flat) -> list[Curve]:
     """The curves of a run whose settings are on one axis already."""
     width = student_reach(flat_run.trials)
     lines = []
-    for setting, names in enumerate(_keys(flat_run)):
+    for setting, names in enumerate(_agent_keys(flat_run)):
         for agent, name in enumerate(names):
-            rounds, mean, se = _curve(flat_run, setting, agent)
+            rounds, mean, se = _read_curve(flat_run, setting, agent)
             lines.append(Curve(name, rounds, mean, width * se))
     return lines
 
 
-def _curve(flat_run: Flat, setting: int, agent: int) -> tuple[Ints, Array, Array]:
+def _read_curve(flat_run: Flat, setting: int, agent: int) -> tuple[Ints, Array, Array]:
     """Rounds, means and standard errors: stored as such where trials are many, else from the trials."""
     if flat_run.moments:
         mean, se = (flat_run.moments[f"regret_{kind}"][setting, agent] for kind in ("mean", "se"))
@@ -222,16 +222,16 @@ def table(
     mean ... ± 95 % half-width...
     """
     flat_run = flat(data)
-    return text(flat_run, _summary(data, flat_run, seconds), seconds=seconds, parts=parts, tails=tails)
+    return text(flat_run, _summarise(data, flat_run, seconds), seconds=seconds, parts=parts, tails=tails)
 
 
 def text(flat_run: Flat, facts: dict[str, Any], *, seconds: float | None, parts: bool, tails: bool) -> str:
     """The table of a run, from its summary."""
     swept = bool(flat_run.settings[0])
-    rows = _rows(flat_run)
+    rows = _pair_rows(flat_run)
     losses = [loss for loss in LOSSES if parts and loss in flat_run.losses]
     spreads = [*SPREAD] if tails else []
-    cells = _cells(facts, rows, losses, spreads, student_reach(flat_run.trials))
+    cells = _format_cells(facts, rows, losses, spreads, student_reach(flat_run.trials))
     titles = ["regret", *([rows.title] if rows.compared else [])]
     titles += [TITLES.get(name, name) for name in (*losses, *spreads)]
     body = (
@@ -251,7 +251,7 @@ def _header_lines(facts: dict[str, Any], seconds: float | None) -> list[str]:
     return [*wrap(f"{facts['experiment']}: {size}", hyphens=True), *search.found(facts), *note]
 
 
-def _rows(flat_run: Flat) -> Rows:
+def _pair_rows(flat_run: Flat) -> Rows:
     """The rows of all settings; each is compared with the oracle of its setting, or its first agent."""
     pairs = [(name, label) for label in flat_run.labels for name in flat_run.agents]
     first = {label: name for name, label in reversed(pairs)}
@@ -267,7 +267,7 @@ def _rows(flat_run: Flat) -> Rows:
     )
 
 
-def _cells(
+def _format_cells(
     facts: dict[str, Any], rows: Rows, losses: Sequence[str], spreads: Sequence[str], width: float
 ) -> list[list[str]]:
     """The numbers of each row."""

@@ -70,7 +70,7 @@ def flat(data: xr.Dataset) -> Flat:
     losses = {str(n): _flatten(x, dims, "trial", "round") for n, x in data.items() if "round" in x.dims}
     moments = {str(n): _flatten(x, dims, "curve") for n, x in data.items() if "curve" in x.dims}
     return Flat(
-        _settings(data, dims),
+        _read_settings(data, dims),
         [str(name) for name in data["agent"].values],
         data["round"].values,
         losses,
@@ -84,7 +84,7 @@ def _flatten(values: xr.DataArray, dims: list[Hashable], *rest: str) -> Array:
     return array.reshape(-1, *array.shape[len(dims) :])
 
 
-def _settings(data: xr.Dataset, dims: list[Hashable]) -> list[dict[str, str]]:
+def _read_settings(data: xr.Dataset, dims: list[Hashable]) -> list[dict[str, str]]:
     """The settings that are there, in their order, with values as the spec spells them."""
     spelled = sweeps.values(json.loads(data.attrs["spec"]).get("sweep", {}))
     if dims == [sweeps.SETTING]:

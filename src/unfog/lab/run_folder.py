@@ -168,7 +168,11 @@ def identity_of(folder: Path) -> dict[str, Any]:
 def identity_in(folder: Path, raw: bytes, *, finished: bool) -> dict[str, Any]:
     """Parse the bytes of a folder's run.json; raise DamagedError if they belong to another kind of file."""
     identity = in_this_layout(folder, raw)
-    if not identity.keys() >= ENTRIES or ("curves" in identity) != finished or _version(identity) is None:
+    if (
+        not identity.keys() >= ENTRIES
+        or ("curves" in identity) != finished
+        or _find_version(identity) is None
+    ):
         raise DamagedError("it is another file")
     return identity
 
@@ -183,18 +187,19 @@ def in_this_layout(folder: Path, raw: bytes) -> dict[str, Any]:
         layout = contents.get("layout")
     except DamagedError:
         contents, layout = parsed(raw), 1
-        if {SEAL, "layout"} & contents.keys() or _version(contents) is None:
+        if {SEAL, "layout"} & contents.keys() or _find_version(contents) is None:
             raise
     if type(layout) is not int or layout < 1:
         raise DamagedError("its layout is no whole number, at least 1")
     if layout != LAYOUT:
-        version, newer = _version(contents) or "of another version", ", or a newer unfog" * (layout > LAYOUT)
+        version = _find_version(contents) or "of another version"
+        newer = ", or a newer unfog" * (layout > LAYOUT)
         problem = f"{str(folder)!r} was made by unfog {version}, in layout {layout}"
         raise LayoutError("run", problem, f"layout {LAYOUT}{newer}")
     return contents
 
 
-def _version(contents: dict[str, Any]) -> Any:
+def _find_version(contents: dict[str, Any]) -> Any:
     """The version of unfog that a run.json or a suite.json names, or None."""
     versions = contents.get("versions", contents)
     return versions.get("unfog") if isinstance(versions, dict) else None

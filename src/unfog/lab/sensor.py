@@ -161,13 +161,15 @@ def _build_dataset(context: Scene, sensors: list[Sensor], rungs: list[Rung], lev
     rungs = _add_perfect(rungs, sensors[0], context.log.rounds)
     by_curve = ["sensor", "curve", "less"]
     curves_used = [curve_of(x) for x in sensors]
-    slopes = _numbers(["sensor"], [sensors], lambda all_x: [x.slope for x in all_x])
+    slopes = _collect_numbers(["sensor"], [sensors], lambda all_x: [x.slope for x in all_x])
     variables: dict[str, Any] = {
         "used": (["sensor"], curves_used),
-        **_numbers(["sensor", "level"], sensors, lambda x: x.values).variables("value", reach),
-        **_numbers(by_curve, sensors, lambda x: list(x.read.values())).variables("expected", reach),
-        **_numbers(by_curve, sensors, lambda x: list(x.worth.values())).variables("worth", reach),
-        **_numbers(["rung"], [rungs], lambda all_x: [x.found for x in all_x]).variables("ladder", reach),
+        **_collect_numbers(["sensor", "level"], sensors, lambda x: x.values).variables("value", reach),
+        **_collect_numbers(by_curve, sensors, lambda x: list(x.read.values())).variables("expected", reach),
+        **_collect_numbers(by_curve, sensors, lambda x: list(x.worth.values())).variables("worth", reach),
+        **_collect_numbers(["rung"], [rungs], lambda all_x: [x.found for x in all_x]).variables(
+            "ladder", reach
+        ),
         **slopes.variables("slope", reach),
         "ladder_rounds": (["rung"], np.array([x.rounds for x in rungs])),
         "own_share": (["sensor"], np.array([_own_share(context, x.which) for x in sensors])),
@@ -179,10 +181,10 @@ def _build_dataset(context: Scene, sensors: list[Sensor], rungs: list[Rung], lev
         "less": READ,
         "rung": [x.name for x in rungs],
     }
-    return xr.Dataset(variables, coordinates, _attributes(context, level, sensors))
+    return xr.Dataset(variables, coordinates, _build_attributes(context, level, sensors))
 
 
-def _numbers(dims: list[str], items: Sequence[Any], read: Callable[[Any], Any]) -> _Numbers:
+def _collect_numbers(dims: list[str], items: Sequence[Any], read: Callable[[Any], Any]) -> _Numbers:
     """The estimates that `read` takes from each item, as arrays."""
     estimates = np.array([read(item) for item in items])  # (..., 2): mean and error
     estimates = estimates[0] if len(dims) == estimates.ndim - 2 else estimates
@@ -227,7 +229,7 @@ def _own_share(context: Scene, name: str) -> float:
     return float(own_noise(context.channel, name, names)[index, index] / cov[index, index])
 
 
-def _attributes(context: Scene, level: float, sensors: list[Sensor]) -> dict[str, Any]:
+def _build_attributes(context: Scene, level: float, sensors: list[Sensor]) -> dict[str, Any]:
     log = context.log
     assert context.channel is not None  # `sensor_worth` refuses a log without a channel
     careful = [line for result in sensors for line in _caution_lines(result)] + misfits(context.channel, log)
@@ -252,22 +254,22 @@ def summary(worth: "xr.Dataset") -> dict[str, Any]:
     for name in worth["sensor"].values:
         row = worth.sel(sensor=name)
         by_curve = {
-            curve: _plain_numbers(row.sel(curve=curve), *_fields("expected"), *_fields("worth"))
+            curve: _plain_numbers(row.sel(curve=curve), *_field_names("expected"), *_field_names("worth"))
             for curve in curves
         }
         sensors[str(name)] = {
-            **_plain_numbers(row, "own_share", "used", *_fields("slope"), *_fields("value")),
+            **_plain_numbers(row, "own_share", "used", *_field_names("slope"), *_field_names("value")),
             "curves": by_curve,
         }
     ladder = {
-        str(rung): _plain_numbers(worth.sel(rung=rung), *_fields("ladder"), "ladder_rounds")
+        str(rung): _plain_numbers(worth.sel(rung=rung), *_field_names("ladder"), "ladder_rounds")
         for rung in worth["rung"].values
     }
     axes = _plain_numbers(worth, "level", "less")
     return {**plain(worth.attrs), **axes, "ladder": ladder, "sensors": sensors}
 
 
-def _fields(name: str) -> tuple[str, ...]:
+def _field_names(name: str) -> tuple[str, ...]:
     return name, f"{name}_se", f"{name}_low", f"{name}_high"
 
 
@@ -283,14 +285,14 @@ def table(worth: "xr.Dataset") -> str:
     curves = [str(curve) for curve in worth["curve"].values]
     levels, less = worth["level"].values.tolist(), list(LESS)
     with_noise = [f"x {1 + level:g}" for level in levels]
-    answer = _cells(worth.sel(curve=worth["used"]), "worth", "less", less, finer)
+    answer = _format_cells(worth.sel(curve=worth["used"]), "worth", "less", less, finer)
     answer = [[*row, curve] for row, curve in zip(answer, used, strict=True)]
-    by_curve = _cells(worth.sel(less=-1.0), "worth", "curve", curves, finer)
-    measured = list(zip(*_cells(worth, "value", "level", levels, places), strict=True))
+    by_curve = _format_cells(worth.sel(less=-1.0), "worth", "curve", curves, finer)
+    measured = list(zip(*_format_cells(worth, "value", "level", levels, places), strict=True))
     head = f"What would a better sensor have earned? ± is the {100 * attrs['interval']:.4g} % interval"
     parts = [
         head,
-        _ladder(worth, places),
+        _ladder_table(worth, places),
         columns("worth of", names, [*LESS.values(), "by curve"], answer),
         columns("no noise by", names, curves, by_curve),
         columns("value at variance", with_noise, names, measured),
@@ -298,7 +300,7 @@ def table(worth: "xr.Dataset") -> str:
     return "\n\n".join([*parts, notes(attrs["notes"])])
 
 
-def _ladder(worth: "xr.Dataset", places: int) -> str:
+def _ladder_table(worth: "xr.Dataset", places: int) -> str:
     rows = [worth.sel(rung=rung) for rung in worth["rung"].values]
     cells = [
         [
@@ -310,7 +312,9 @@ def _ladder(worth: "xr.Dataset", places: int) -> str:
     return columns("ladder", [RUNGS[str(row["rung"].values)] for row in rows], ["value", "rounds"], cells)
 
 
-def _cells(worth: "xr.Dataset", name: str, along: str, positions: list[Any], places: int) -> list[list[str]]:
+def _format_cells(
+    worth: "xr.Dataset", name: str, along: str, positions: list[Any], places: int
+) -> list[list[str]]:
     """A row for each sensor, a cell for each position along an axis."""
     sign = "+" if name == "worth" else ""
     half = (worth[f"{name}_high"] - worth[f"{name}_low"]) / 2

@@ -301,7 +301,7 @@ def describe(problem: Problem) -> dict[str, Any] | None:
 def to_toml(spec: Spec) -> str:
     """The spec as a file that `unfog run` takes. JSON's numbers, strings and lists are TOML's too."""
     data = spec.model_dump(exclude_none=True)
-    lines = [f"{field} = {_quoted(data.pop(field))}" for field in ("name", "title")]
+    lines = [f"{field} = {_quote(data.pop(field))}" for field in ("name", "title")]
     for table, content in data.items():
         head, tables = (f"[[{table}]]", content) if isinstance(content, list) else (f"[{table}]", [content])
         for fields in filter(None, tables):
@@ -309,6 +309,6 @@ def to_toml(spec: Spec) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A TOML string: JSON's, with the one control character that JSON leaves bare."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

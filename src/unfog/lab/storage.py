@@ -99,13 +99,13 @@ class Partial:
     def _open(self) -> None:
         if not self.target.name or self.target.exists() or self.target.is_symlink():
             self.tidy()
-            raise self._exists()
+            raise self._exists_error()
         if self.folder.exists():
             self._check_owner()
         self._created = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    def _exists(self) -> InputError:
+    def _exists_error(self) -> InputError:
         return InputError("out", f"{str(self.target)!r} exists already", "a folder that does not exist yet")
 
     def _check_owner(self) -> None:
@@ -122,7 +122,7 @@ class Partial:
     def locked(self) -> Iterator[None]:
         """Lock the folder against other processes; the lock ends with this process."""
         with self._lock():
-            self._settle()
+            self._prepare_folder()
             yield
 
     @contextmanager
@@ -133,11 +133,11 @@ class Partial:
                 raise BeingWrittenError("out", problem, "another folder, or wait for it to be done")
             yield
 
-    def _settle(self) -> None:
+    def _prepare_folder(self) -> None:
         """With the lock held: check again, remove what a killed run left, write run.json."""
         if self.target.exists():  # finished by another just before the lock was ours
             self._remove_stale()
-            raise self._exists()
+            raise self._exists_error()
         self._check_owner()
         for path in (*self.folder.glob("*.tmp"), self.folder / "final"):
             remove(path)

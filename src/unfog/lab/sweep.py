@@ -100,14 +100,14 @@ def numeric(column: Sequence[Any]) -> bool:
 
 def axes(sweep: Sweep) -> Axes:
     """A dimension for each field of a grid; one for all settings of a list."""
-    coords = {name: _coordinate(column) for name, column in values(sweep).items()}
+    coords = {name: _to_coordinate(column) for name, column in values(sweep).items()}
     if isinstance(sweep, list) and sweep:
         return Axes((SETTING,), (len(sweep),), {name: (SETTING, column) for name, column in coords.items()})
     shape = tuple(len(column) for column in coords.values())
     return Axes(tuple(coords), shape, {name: (name, column) for name, column in coords.items()})
 
 
-def _coordinate(column: Sequence[Any]) -> Any:
+def _to_coordinate(column: Sequence[Any]) -> Any:
     """The coordinate of a column: numbers as an array, anything else as text."""
     if not numeric(column):
         return spelled(column)

@@ -124,18 +124,18 @@ def table(facts: dict[str, Any]) -> str:
 def _regret_rows(agents: dict[str, Any]) -> list[list[str]]:
     rows = [["agent", "regret", "CB", "EE1", "EE2", "at random"]]
     for name, agent in agents.items():
-        losses = [_pm(*_last(agent["losses"][loss])) for loss in ("regret", "cb", "ee1", "ee2")]
-        rows.append([name, *losses, f"<= {_mark(agent['bounds'][AT_RANDOM])}"])
+        losses = [_plus_minus(*_last_point(agent["losses"][loss])) for loss in ("regret", "cb", "ee1", "ee2")]
+        rows.append([name, *losses, f"<= {_mark_bound(agent['bounds'][AT_RANDOM])}"])
     return rows
 
 
-def _last(loss: dict[str, Any]) -> tuple[float, float | None]:
+def _last_point(loss: dict[str, Any]) -> tuple[float, float | None]:
     return loss["mean"][-1], None if loss["half_width"] is None else loss["half_width"][-1]
 
 
-def _mark(bound: dict[str, Any]) -> str:
+def _mark_bound(bound: dict[str, Any]) -> str:
     """A bound at the end, with a mark where its conditions do not hold."""
-    return _short(bound["total"][-1]) + ("" if bound["holds"][-1] else " *")
+    return _format_short(bound["total"][-1]) + ("" if bound["holds"][-1] else " *")
 
 
 def _group_by_theorem(agents: dict[str, Any]) -> list[list[str]]:
@@ -158,7 +158,7 @@ def _bound_rows(agents: dict[str, Any]) -> list[list[str]]:
             ratio_text = f"{total / regret:.3g} x" if regret > 0 else "-"
             share = f"{largest} {percent(parts[largest] / total)}"
             title = f"{name}: {bound['name']}, {version}"
-            rows.append([title, _mark(bound), ratio_text, *map(_short, parts.values()), share])
+            rows.append([title, _mark_bound(bound), ratio_text, *map(_format_short, parts.values()), share])
     return [["bound", "at the end", "over regret", *parts, "largest"], *rows]
 
 
@@ -199,7 +199,7 @@ def _exponent_rows(facts: dict[str, Any]) -> list[list[str]]:
             span = f"{ends[0]:g} to {ends[-1]:g}" if ends else "nothing"
             prior = ", prior variance ~ 1/horizon" if panel == "tied" else ""
             growth = f"{facts[panel]['axis']}, {span}{prior}"
-            exponent = "-" if fit is None else _pm(fit["value"], fit["half_width"], 2)
+            exponent = "-" if fit is None else _plus_minus(fit["value"], fit["half_width"], 2)
             slopes = [agent["bounds"][kind]["exponent"] for kind in (*VERSIONS, AT_RANDOM)]
             by_version = (agent["bounds"][version]["holds"] for version in VERSIONS)
             holds = [all(flags) for flags in zip(*by_version, strict=True)]
@@ -213,24 +213,24 @@ def _exponent_rows(facts: dict[str, Any]) -> list[list[str]]:
 def _mismatch_lines(mismatch: dict[str, Any], agent: dict[str, Any]) -> list[str]:
     t, value, half = mismatch["rounds"][-1], mismatch["sum"][-1], mismatch["half_width"][-1]
     limits = "; ".join(
-        f"{version} bound {_short(limit[-1])}" for version, limit in mismatch["limits"].items()
+        f"{version} bound {_format_short(limit[-1])}" for version, limit in mismatch["limits"].items()
     )
     cb, lemma = agent["losses"]["cb"]["mean"][-1], mismatch["lemma_1"]["total"][-1]
     return [
-        f"sum of D_t to round {t}: {_pm(value, half, 2)}; {limits}",
-        f"Lemma 1 with it: CB <= {_short(lemma)}, {lemma / cb:.3g} x the CB of alg1",
+        f"sum of D_t to round {t}: {_plus_minus(value, half, 2)}; {limits}",
+        f"Lemma 1 with it: CB <= {_format_short(lemma)}, {lemma / cb:.3g} x the CB of alg1",
     ]
 
 
-def _pm(mean: float, half: float | None, least: int = 1) -> str:
+def _plus_minus(mean: float, half: float | None, least: int = 1) -> str:
     """A mean with as many digits as its interval allows."""
     if half is None:
-        return _short(mean)
+        return _format_short(mean)
     digits = max(least, 3 if half < 0.0095 else 2 if half < 0.095 else 1)
     return f"{mean:z.{digits}f} ± {half:.{digits}f}"
 
 
-def _short(value: float) -> str:
+def _format_short(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:z.3g}"
 
 

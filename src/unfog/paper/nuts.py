@@ -104,7 +104,7 @@ def reference(target: Target, rng: np.random.Generator, *, chains: int, draws: i
     number = int(rng.integers(2**32))
     with jax.enable_x64(True):
         keys = jax.random.split(jax.random.key(number), chains)
-        positions, divergent = jax.tree.map(np.asarray, _chains(target, keys, starts, draws))
+        positions, divergent = jax.tree.map(np.asarray, _run_chains(target, keys, starts, draws))
         halves = np.concat(np.array_split(positions[:, draws % 2 :], 2, 1))
         rhat, ess = potential_scale_reduction(halves).max(), effective_sample_size(positions).min()
     axes = np.linalg.eigh(np.cov(positions.reshape(-1, positions.shape[-1]).T))[1]
@@ -113,12 +113,12 @@ def reference(target: Target, rng: np.random.Generator, *, chains: int, draws: i
 
 
 @partial(jax.jit, static_argnums=3)
-def _chains(target: Target, keys: Any, starts: Any, draws: int) -> Any:
+def _run_chains(target: Target, keys: Any, starts: Any, draws: int) -> Any:
     """All chains: positions (chains, draws, m) and whether the way to each diverged (chains, draws)."""
-    return jax.vmap(partial(_chain, target, draws))(keys, starts)
+    return jax.vmap(partial(_run_chain, target, draws))(keys, starts)
 
 
-def _chain(target: Target, draws: int, key: Any, start: Any) -> Any:
+def _run_chain(target: Target, draws: int, key: Any, start: Any) -> Any:
     """One chain: its parameters are adapted during the warm-up and fixed after it."""
     density = partial(log_density, target)
     warmup_key, chain_key = jax.random.split(key)

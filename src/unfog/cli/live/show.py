@@ -56,7 +56,7 @@ def command(
         report = describe_problem(connection.problem(name), unit, noisy)
         if figure is not None:
             refuse_store("figure", figure, connection)
-            _draw(connection.problem(name), figure)
+            _save_figure(connection.problem(name), figure)
             report["figure"] = str(figure)
     typer.echo(jsonlib.dumps(report, allow_nan=False) if json else format_problem(report))
 
@@ -83,7 +83,7 @@ def summarise_problem(store: "Store | Client", name: str) -> dict[str, Any]:
     return {part: description[part] for part in LISTED}
 
 
-def _draw(problem: "Problem | Remote", path: Path) -> None:
+def _save_figure(problem: "Problem | Remote", path: Path) -> None:
     from unfog.plotting import save
 
     save(problem.figure(), path.parent, path.stem, (path.suffix[1:],))

@@ -214,10 +214,10 @@ def _read_row(row: dict[str, Any]) -> Row:
 
 def text(comparison: Comparison) -> str:
     """The whole report in 80 columns."""
-    parts = [fill(HEAD), exceptions(comparison), *_tables(comparison, False)]
+    parts = [fill(HEAD), exceptions(comparison), *_format_tables(comparison, False)]
     if any(outcome.tuned for outcome in comparison.outcomes):
-        parts += [fill(TUNED), exceptions(comparison, tuned=True), *_tables(comparison, True)]
-    parts += [times(comparison), _left_out(comparison)]
+        parts += [fill(TUNED), exceptions(comparison, tuned=True), *_format_tables(comparison, True)]
+    parts += [times(comparison), _list_left_out(comparison)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -281,7 +281,7 @@ def number(value: float) -> str:
     return f"{value:,.{places}f}"
 
 
-def _tables(comparison: Comparison, tuned: bool) -> list[str]:
+def _format_tables(comparison: Comparison, tuned: bool) -> list[str]:
     parts = list[str]()
     for _, outcomes in grouped(comparison):
         names, cells = grid(outcomes, tuned)
@@ -326,7 +326,7 @@ def spans(comparison: Comparison) -> dict[str, tuple[float, float]]:
     return {name: (min(values), max(values)) for name, values in microseconds.items()}
 
 
-def _left_out(comparison: Comparison) -> str:
+def _list_left_out(comparison: Comparison) -> str:
     """The problems that were not played, and the agents that could not play one."""
     lines = [f"{name} was not played: {why}" for name, why in comparison.left_out.items()]
     for outcome in comparison.outcomes:

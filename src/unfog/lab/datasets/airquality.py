@@ -91,7 +91,7 @@ def read(path: Path) -> Record:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             table = [
-                (_hour(row["Date"], row["Time"]), *(float(row[name]) for name in columns))
+                (_count_hours(row["Date"], row["Time"]), *(float(row[name]) for name in columns))
                 for row in csv.DictReader(file)
             ]
     except (KeyError, TypeError, ValueError) as error:
@@ -105,7 +105,7 @@ def read(path: Path) -> Record:
     return Record(complete[:, 1:5], complete[:, 5:], weeks, complete[:, 0] - values[0, 0])
 
 
-def _hour(day: str, clock: str) -> float:
+def _count_hours(day: str, clock: str) -> float:
     """The time in hours, counted from the first day of the calendar."""
     hour = time.fromisoformat(clock.zfill(8))
     return 24.0 * date.fromisoformat(day).toordinal() + hour.hour + hour.minute / 60 + hour.second / 3600

@@ -292,7 +292,7 @@ def _download(url: str, progress: Progress) -> bytes:
     try:
         request = urllib.request.Request(url, headers={"User-Agent": f"unfog/{__version__}"})
         with urllib.request.urlopen(request, timeout=SECONDS) as answer:
-            return _read(url, answer, progress)
+            return _read_body(url, answer, progress)
     except InputError:
         raise
     except urllib.error.HTTPError as error:
@@ -306,7 +306,7 @@ def _download(url: str, progress: Progress) -> bytes:
         raise InputError("url", f"the transfer broke off ({why}) from {url}", RETRY) from None
 
 
-def _read(url: str, response: http.client.HTTPResponse, progress: Progress) -> bytes:
+def _read_body(url: str, response: http.client.HTTPResponse, progress: Progress) -> bytes:
     length = response.headers.get("Content-Length", "")
     expected = int(length) if length.isdecimal() else 0
     body = bytearray()

@@ -78,9 +78,9 @@ class HeartSteps(Recorded):
     def record(self) -> Record:
         """The decisions of all people, one after the other, with their noisy contexts."""
         true, people, times = read(locate("heartsteps"))
-        return Record(true, true + true.std(axis=0) * self._errors(people, times), people, times)
+        return Record(true, true + true.std(axis=0) * self._draw_errors(people, times), people, times)
 
-    def _errors(self, people: Ints, times: Array) -> Array:
+    def _draw_errors(self, people: Ints, times: Array) -> Array:
         """Draw the errors (n, d), in standard deviations; NaN where a location is lost."""
         rng, steps = generator(0, 0, "heartsteps"), len(STEPS)
         errors = FAINT * rng.standard_normal((len(people), len(COLUMNS)))

@@ -138,7 +138,7 @@ class MovieLens(RatingsProblem):
         one_of("ratings", self.ratings, SOURCES)
         count("clusters", self.clusters, 2, MOST_CLUSTERS)
         count("factors", self.factors, 2, MOST_FACTORS)
-        path = _file(self.ratings)
+        path = _find_file(self.ratings)
         # A stored spec must say which it was, and so must every table and figure.
         object.__setattr__(self, "ratings", "stand-in" if path is None else "movielens")
         object.__setattr__(self, "note", STAND_IN if path is None else "")
@@ -146,7 +146,7 @@ class MovieLens(RatingsProblem):
         return _factors(path, stamp, self.factors, self.clusters)
 
 
-def _file(ratings: str) -> Path | None:
+def _find_file(ratings: str) -> Path | None:
     """MovieLens's file, or None for the stand-in."""
     if ratings == "stand-in":
         return None
@@ -198,9 +198,9 @@ def stand_in() -> Array:
     by someone. A rating is a rounded sum of the match, fame, habits of user and item, and noise.
     """
     rng = np.random.Generator(np.random.Philox(0))
-    activity = rng.permutation(_activities())
-    fame = rng.permutation(_skewed(ITEMS, POPULARITY))
-    tastes, kinds = (_shares(rng.standard_normal((n, 3))) for n in (USERS, ITEMS))
+    activity = rng.permutation(_activity_counts())
+    fame = rng.permutation(_weibull_quantiles(ITEMS, POPULARITY))
+    tastes, kinds = (_softmax(rng.standard_normal((n, 3))) for n in (USERS, ITEMS))
     match = 3 * tastes @ kinds.T
     # The largest of log-weights plus Gumbel noise are a draw without replacement.
     keys = np.log(fame) + np.log(match) + rng.gumbel(size=match.shape)
@@ -212,28 +212,28 @@ def stand_in() -> Array:
     return np.where(keys >= least, np.clip(np.rint(noisy), 1, 5), 0.0)
 
 
-def _skewed(size: int, power: float) -> Array:
+def _weibull_quantiles(size: int, power: float) -> Array:
     """Quantiles of a Weibull law of shape 1/power."""
     return (-np.log1p(-(np.arange(size) + 0.5) / size)) ** power
 
 
-def _activities() -> Ints:
+def _activity_counts() -> Ints:
     """How many items each user rates: RATINGS in all, no fewer than LEAST_EACH."""
-    quantiles = _skewed(USERS, ACTIVITY)
+    quantiles = _weibull_quantiles(USERS, ACTIVITY)
     exact = LEAST_EACH + quantiles * ((RATINGS - LEAST_EACH * USERS) / quantiles.sum())
     counts = np.floor(exact).astype(np.intp)
     counts[np.argsort(counts - exact, kind="stable")[: RATINGS - counts.sum()]] += 1
     return counts
 
 
-def _shares(normal: Array) -> Array:
+def _softmax(normal: Array) -> Array:
     weights = np.exp(SHARPNESS * normal)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
 def cached(ratings: Array, factors: int = 3, clusters: int = 20, folder: Path | None = None) -> Factors:
     """Factorise the ratings, or read the factors from the cache if that has been done before."""
-    key = _key(_checked(ratings, factors, clusters), factors, clusters)
+    key = _key(_check_ratings(ratings, factors, clusters), factors, clusters)
     try:
         path = (cache("factors") if folder is None else folder) / f"{key}.npz"
     except InputError:  # no folder for a cache
@@ -247,7 +247,7 @@ def cached(ratings: Array, factors: int = 3, clusters: int = 20, folder: Path | 
 
 def factorise(ratings: Array, factors: int = 3, clusters: int = 20) -> Factors:
     """W's rows, and K-means of H's columns: the same on every machine, up to rounding."""
-    matrix = _checked(ratings, factors, clusters)
+    matrix = _check_ratings(ratings, factors, clusters)
     users, items = _nmf(matrix, factors)
     different = len(np.unique(items, axis=0))
     if clusters > different:
@@ -255,7 +255,7 @@ def factorise(ratings: Array, factors: int = 3, clusters: int = 20) -> Factors:
     return _summary(users, items, _labels(items, clusters))
 
 
-def _checked(ratings: Array, factors: int, clusters: int) -> Array:
+def _check_ratings(ratings: Array, factors: int, clusters: int) -> Array:
     array = np.asarray(ratings)
     is_matrix = array.dtype.kind in "iuf" and array.ndim == 2 and array.size > 0
     if not is_matrix or not np.isfinite(array).all() or array.min() < 0 or not array.any():
@@ -318,12 +318,12 @@ def _read_cache(path: Path, key: str) -> Factors | None:
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as saved:
             factors = Factors(*(saved[name] for name in Factors._fields))
-            return factors if saved["key"] == key and saved["digest"] == _digest(factors) else None
+            return factors if saved["key"] == key and saved["digest"] == _hash_factors(factors) else None
     except DAMAGED:
         return None
 
 
-def _digest(factors: Factors) -> str:
+def _hash_factors(factors: Factors) -> str:
     """A hash of the factors, to detect a damaged cache."""
     parts = [np.asarray(part) for part in factors]  # a damaged archive gives bytes where arrays should be
     return hashlib.sha256(
@@ -333,7 +333,7 @@ def _digest(factors: Factors) -> str:
 
 def _write_cache(path: Path, key: str, factors: Factors) -> None:
     content = io.BytesIO()
-    marks = {"key": np.array(key), "digest": np.array(_digest(factors))}
+    marks = {"key": np.array(key), "digest": np.array(_hash_factors(factors))}
     np.savez(content, allow_pickle=False, **marks, **factors._asdict())
     try:
         put(path, content.getvalue())

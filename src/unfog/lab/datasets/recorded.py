@@ -41,15 +41,15 @@ class RecordedFile(Columns):
     @property
     def digest(self) -> str:
         """The sha256 of the file."""
-        return hashlib.sha256(self._content()).hexdigest()
+        return hashlib.sha256(self._read_bytes()).hexdigest()
 
-    def _content(self) -> bytes:
+    def _read_bytes(self) -> bytes:
         return _io.content("file", self.file, "the path of a CSV file", MOST_BYTES)
 
     def _table(self) -> tuple[Mapping[str, Any], Sequence[int], str]:
         source = Path(self.file).name
         try:
-            text = self._content().decode("utf-8-sig")
+            text = self._read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise InputError("file", f"{source} cannot be read ({error})", "CSV in UTF-8") from None
         names, rows = csv_rows(io.StringIO(text, newline=""), source=source)
