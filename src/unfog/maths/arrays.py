@@ -66,14 +66,14 @@ def pick(values: Array, arm: Ints) -> Array:
 
 
 def stretch(x: Array, like: Array) -> Array:
-    """The array with the shape of `like`, to which it must broadcast."""
+    """The array broadcast to the shape of `like`."""
     xp = x.__array_namespace__()
     return x if x.shape == like.shape else xp.broadcast_to(x, like.shape)
 
 
 def flat(matrices: Array) -> Array:
     """Each matrix with its rows laid end to end: (..., p, q) -> (..., p q)."""
-    rows, columns = matrices.shape[-2:]  # spelled out: of no matrices at all, -1 would not be found
+    rows, columns = matrices.shape[-2:]  # not -1, which cannot be inferred where there are no matrices
     return matrices.reshape(*matrices.shape[:-2], rows * columns)
 
 
@@ -85,9 +85,9 @@ def diagonal_matrix(entries: Array) -> Array:
 
 
 def settled(condition: Bools) -> bool:
-    """Whether a condition is known to hold everywhere: what is for other cases need not be worked out then.
+    """Whether a condition is known to hold everywhere, so that no other case needs to be computed.
 
-    A library that compiles must prepare for every case before there are any numbers: never, there.
+    Always false in a library that compiles, which must prepare for every case before there are any numbers.
     """
     return condition.__array_namespace__() is np and bool(condition.all())
 
@@ -104,10 +104,10 @@ _FLOWS = dict[Any, Flow]()
 
 
 def offer(library: Any, flow: Flow) -> None:
-    """Use this conditional and loop for arrays of a library (what their `__array_namespace__()` gives)."""
+    """Register the conditional and the loop for arrays of a library (their `__array_namespace__()`)."""
     _FLOWS[library] = flow
 
 
 def flow_of(library: Any) -> Flow | None:
-    """The conditional and the loop that were offered for a library; None where there are none."""
+    """The conditional and the loop registered for a library; None if there are none."""
     return _FLOWS.get(library)

@@ -82,15 +82,15 @@ class Blocks(NamedTuple):
     @property
     def centre(self) -> Array:
         """The mean as one vector, (..., B k)."""
-        return _flat(self.mean)
+        return _join_blocks(self.mean)
 
     def sample(self, normals: Array) -> Array:
         """A draw of w from standard normals (..., B k)."""
-        return _flat(self.mean + matvec(square(self.root), _cut(normals, self.root)))
+        return _join_blocks(self.mean + matvec(square(self.root), _split_blocks(normals, self.root)))
 
     def half(self, row: Array) -> Array:
         """root'row, which `variance` and `condition` begin with: row (..., B k) -> (..., B, n)."""
-        return matvec(self.root.mT, _cut(row, self.root))
+        return matvec(self.root.mT, _split_blocks(row, self.root))
 
     def variance(self, row: Array, half: Array | None = None) -> Array:
         """The variance of row'w: row (..., B k) -> (...,); `half` where it is worked out already."""
@@ -101,42 +101,45 @@ class Blocks(NamedTuple):
         """The belief after seeing value = row'w + N(0, variance); the row (..., B k) is within one block."""
         xp = row.__array_namespace__()
         half = self.half(row) if half is None else half
-        row = _cut(row, self.root)
+        row = _split_blocks(row, self.root)
         total = (half**2).sum((-2, -1)) + variance
         surprise = (value - (row * self.mean).sum((-2, -1))) / total
         slope = total + xp.sqrt(variance * total)
-        if self._is_one(row, surprise):
-            return self._in_its_block(row, half, surprise, slope)
+        if self._has_one_row(row, surprise):
+            return self._condition_block(row, half, surprise, slope)
         gain = matvec(self.root, half)
         mean = self.mean + gain * surprise[..., None, None]
         scaled = half / slope[..., None, None]
         return Blocks(mean, self.root - gain[..., None] * scaled[..., None, :])
 
-    def _is_one(self, row: Array, surprise: Array) -> bool:
-        """Whether there is one row, on NumPy, for a belief that has all batch axes: it can be looked into."""
-        axes = self.mean.shape[:-2] == self.root.shape[:-3] == surprise.shape
-        return axes and row.size == row.shape[-2] * row.shape[-1] and row.__array_namespace__() is np
+    def _has_one_row(self, row: Array, surprise: Array) -> bool:
+        """Whether all trials share one row, on NumPy, so that the row's block can be looked up."""
+        has_batch_axes = self.mean.shape[:-2] == self.root.shape[:-3] == surprise.shape
+        return (
+            has_batch_axes and row.size == row.shape[-2] * row.shape[-1] and row.__array_namespace__() is np
+        )
 
-    def _in_its_block(self, row: Array, half: Array, surprise: Array, slope: Array) -> "Blocks":
-        """`condition` for one row: all but its block is copied, which with 100 blocks is 4 times as fast."""
+    def _condition_block(self, row: Array, half: Array, surprise: Array, slope: Array) -> "Blocks":
+        """`condition` for one row: updates its block and copies the rest, 4 times as fast with 100 blocks."""
         block = int((row.reshape(-1) != 0).argmax()) // row.shape[-1]
-        found = Blocks(self.mean.copy(), self.root.copy())
-        half, mean, root = half[..., block, :], found.mean[..., block, :], found.root[..., block, :, :]
+        after = Blocks(self.mean.copy(), self.root.copy())
+        half, mean, root = half[..., block, :], after.mean[..., block, :], after.root[..., block, :, :]
         gain = matvec(root, half)
         mean += gain * surprise[..., None]
         root -= gain[..., None] * (half / slope[..., None])[..., None, :]
-        return found
+        return after
 
 
 Belief: TypeAlias = Gaussian | Blocks
 
 
-def _cut(flat: Array, like: Array) -> Array:
+def _split_blocks(flat: Array, like: Array) -> Array:
     """A vector cut into blocks: (..., B k) -> (..., B, k)."""
     return flat.reshape(*flat.shape[:-1], *like.shape[-3:-1])
 
 
-def _flat(blocks: Array) -> Array:
+def _join_blocks(blocks: Array) -> Array:
+    """Blocks as one vector: (..., B, k) -> (..., B k)."""
     return blocks.reshape(*blocks.shape[:-2], -1)
 
 
@@ -155,7 +158,7 @@ def from_moments(mean: Array, cov: Array) -> Gaussian:
 def blocks_from_moments(mean: Array, covs: Array) -> Blocks:
     """The belief with this mean (..., B k) and the blocks' covariances (..., B, k, k)."""
     xp = covs.__array_namespace__()
-    return Blocks(_cut(mean, covs), xp.linalg.cholesky(covs))
+    return Blocks(_split_blocks(mean, covs), xp.linalg.cholesky(covs))
 
 
 def belief_from_moments(mean: Array, cov: Array) -> Belief:
@@ -202,8 +205,8 @@ def whole(cov: Array) -> Array:
     if cov.ndim < 3:
         return cov
     number, size, _ = cov.shape
-    places = xp.eye(number, dtype=cov.dtype)
-    matrix: Array = (places[:, None, :, None] * cov[:, :, None, :]).reshape(number * size, number * size)
+    eye = xp.eye(number, dtype=cov.dtype)
+    matrix: Array = (eye[:, None, :, None] * cov[:, :, None, :]).reshape(number * size, number * size)
     return matrix
 
 
@@ -220,38 +223,40 @@ def inverted(cov: Array) -> tuple[Array, Array]:
 
 
 def longer(old: Array, fresh: Array, axis: int) -> Array:
-    """With all that the fresh one has beyond it along an axis, counted from the last: -1, -2, ..."""
+    """The old array, extended along an axis (-1, -2, ...) by what the fresh one has beyond its length."""
     xp, size = old.__array_namespace__(), old.shape[axis]
     tail = xp.moveaxis(xp.moveaxis(fresh, axis, 0)[size:], 0, axis)
     after = old.ndim + axis
     shape = *old.shape[:after], tail.shape[axis], *old.shape[after + 1 :]
-    found: Array = xp.concat([old, xp.broadcast_to(tail, shape)], axis=axis)
-    return found
+    extended: Array = xp.concat([old, xp.broadcast_to(tail, shape)], axis=axis)
+    return extended
 
 
 def larger(old: Array, fresh: Array) -> Array:
-    """A matrix (..., m, n) with that of the new part after it along the diagonal, and zeros beside both.
+    """The block-diagonal matrix of the old one (..., m, n) and of the rows and columns beyond it in `fresh`.
 
     The fresh one is square, (m', m').
     """
     xp, (rows, columns) = old.__array_namespace__(), old.shape[-2:]
     tail = fresh[..., rows:, rows:]
-    batch, (more, wider) = old.shape[:-2], tail.shape[-2:]
-    tail = xp.broadcast_to(tail, (*batch, more, wider))
-    right, below = (xp.zeros((*batch, *shape), dtype=old.dtype) for shape in ((rows, wider), (more, columns)))
+    batch, (more_rows, more_columns) = old.shape[:-2], tail.shape[-2:]
+    tail = xp.broadcast_to(tail, (*batch, more_rows, more_columns))
+    right, below = (
+        xp.zeros((*batch, *shape), dtype=old.dtype) for shape in ((rows, more_columns), (more_rows, columns))
+    )
     upper, lower = xp.concat([old, right], axis=-1), xp.concat([below, tail], axis=-1)
-    found: Array = xp.concat([upper, lower], axis=-2)
-    return found
+    extended: Array = xp.concat([upper, lower], axis=-2)
+    return extended
 
 
 def grown(old: Belief, fresh: Belief) -> Belief:
-    """A belief about the longer vector, of what is believed by now and of what the fresh one has at its end.
+    """The belief about the longer vector: the old one, and that of `fresh` about the new entries at its end.
 
     Axes between the batch and the vector, those of scales or of slopes, are in both.
     """
     if isinstance(old, Blocks):
         xp, root = old.root.__array_namespace__(), fresh.root
-        wider = old.root.shape[-1] - root.shape[-1]  # a root may have more columns than rows
-        root = xp.concat([root, xp.zeros((*root.shape[:-1], wider), dtype=root.dtype)], axis=-1)
+        missing = old.root.shape[-1] - root.shape[-1]  # a root may have more columns than rows
+        root = xp.concat([root, xp.zeros((*root.shape[:-1], missing), dtype=root.dtype)], axis=-1)
         return Blocks(longer(old.mean, fresh.mean, -2), longer(old.root, root, -3))
     return Gaussian(longer(old.mean, fresh.mean, -1), larger(old.root, fresh.root))

@@ -51,67 +51,71 @@ class Belief(NamedTuple):
 
     def moved(self, keeps: Array, adds: Array) -> "Belief":
         """After a step of time: x <- keeps x + adds z, with keeps (..., n) and adds (..., n, q)."""
-        xp, kept = keeps.__array_namespace__(), keeps[..., None] * self.root
-        batch = np.broadcast_shapes(kept.shape[:-2], adds.shape[:-2])
-        wide = (xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (kept, adds))
-        return Belief(keeps * self.mean, xp.concat([*wide], axis=-1))
+        xp, root = keeps.__array_namespace__(), keeps[..., None] * self.root
+        batch = np.broadcast_shapes(root.shape[:-2], adds.shape[:-2])
+        columns = (xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (root, adds))
+        return Belief(keeps * self.mean, xp.concat([*columns], axis=-1))
 
     def seen(self, rows: Array, noise_root: Array, value: Array, lost: Bools | None = None) -> "Belief":
-        """After value (..., d) = rows x + noise_root z; `lost` coordinates of it say nothing."""
-        return self.told(Belief(matvec(rows, self.mean), rows @ self.root), noise_root, value, lost)
+        """The belief after value (..., d) = rows x + noise_root z; its `lost` coordinates are ignored."""
+        return self.condition_on(Belief(matvec(rows, self.mean), rows @ self.root), noise_root, value, lost)
 
-    def told(self, other: "Belief", noise_root: Array, value: Array, lost: Bools | None = None) -> "Belief":
-        """After a noisy value (..., d) of another vector, which is believed in the same columns."""
-        top, noise_root, surprise = _left(other, noise_root, value, lost)
-        d, made = value.shape[-1], triangle(_stacked(noise_root, top, self.root))
-        news = forward(made[..., :d, :d], surprise)
-        return Belief(self.mean + matvec(made[..., d:, :d], news), made[..., d:, d:])
+    def condition_on(
+        self, other: "Belief", noise_root: Array, value: Array, lost: Bools | None = None
+    ) -> "Belief":
+        """The belief after a noisy value (..., d) of another vector, whose root has the same columns."""
+        rows, noise_root, surprise = _drop_lost(other, noise_root, value, lost)
+        d, lower = value.shape[-1], triangle(_stack_blocks(noise_root, rows, self.root))
+        whitened = forward(lower[..., :d, :d], surprise)
+        return Belief(self.mean + matvec(lower[..., d:, :d], whitened), lower[..., d:, d:])
 
     def density(self, noise_root: Array, value: Array, lost: Bools | None = None) -> Array:
         """The logarithm of the density of value (..., n) = x + noise_root z, (...,); `lost` ones left out.
 
         log N(value; mean, S) = -(|S^(-1/2) (value - mean)|^2 + n log 2 pi) / 2 - sum of log |diag S^(1/2)|.
         """
-        xp, there = value.__array_namespace__(), 1.0 if lost is None else (~lost).astype(value.dtype)
-        top, noise_root, surprise = _left(self, noise_root, value, lost)
-        half = triangle(_beside(noise_root, top))
-        squares = forward(half, surprise) ** 2 + there * np.log(2 * np.pi)
-        found: Array = -0.5 * squares.sum(-1) - xp.log(xp.abs(xp.linalg.diagonal(half))).sum(-1)
-        return found
+        xp, present = value.__array_namespace__(), 1.0 if lost is None else (~lost).astype(value.dtype)
+        root, noise_root, surprise = _drop_lost(self, noise_root, value, lost)
+        lower = triangle(_concat_columns(noise_root, root))
+        squares = forward(lower, surprise) ** 2 + present * np.log(2 * np.pi)
+        log_density: Array = -0.5 * squares.sum(-1) - xp.log(xp.abs(xp.linalg.diagonal(lower))).sum(-1)
+        return log_density
 
     def cov(self) -> Array:
         """The covariance root root', (..., n, n)."""
         return self.root @ self.root.mT
 
 
-def _left(other: Belief, noise_root: Array, value: Array, lost: Bools | None) -> tuple[Array, Array, Array]:
-    """Root, noise and surprise of what was not lost of a value; the rest is made to say nothing."""
-    xp, surprise = value.__array_namespace__(), value - other.mean
+def _drop_lost(
+    belief: Belief, noise_root: Array, value: Array, lost: Bools | None
+) -> tuple[Array, Array, Array]:
+    """Root, noise and surprise of a value, with its lost coordinates made uninformative."""
+    xp, surprise = value.__array_namespace__(), value - belief.mean
     if lost is None:
-        return other.root, noise_root, surprise
-    there = (~lost).astype(other.root.dtype)[..., None]
-    return there * other.root, _without(noise_root, there), xp.where(lost, 0.0, surprise)
+        return belief.root, noise_root, surprise
+    present = (~lost).astype(belief.root.dtype)[..., None]
+    return present * belief.root, _replace_lost_noise(noise_root, present), xp.where(lost, 0.0, surprise)
 
 
-def _without(noise_root: Array, there: Array) -> Array:
-    """Rows of what was lost replaced by noise of their own, so that there is something to divide by."""
-    xp, d = noise_root.__array_namespace__(), there.shape[-2]
-    return _beside((1 - there) * xp.eye(d, dtype=there.dtype), there * noise_root)
+def _replace_lost_noise(noise_root: Array, present: Array) -> Array:
+    """The noise with unit variance in lost coordinates, so that the covariance can still be inverted."""
+    xp, d = noise_root.__array_namespace__(), present.shape[-2]
+    return _concat_columns((1 - present) * xp.eye(d, dtype=present.dtype), present * noise_root)
 
 
-def _stacked(noise_root: Array, top: Array, root: Array) -> Array:
-    """((noise_root, top), (0, root))."""
+def _stack_blocks(noise_root: Array, rows: Array, root: Array) -> Array:
+    """The block matrix ((noise_root, rows), (0, root))."""
     xp, n = root.__array_namespace__(), root.shape[-2]
-    batch = np.broadcast_shapes(noise_root.shape[:-2], top.shape[:-2], root.shape[:-2])
-    nothing = xp.zeros((*batch, n, noise_root.shape[-1]), dtype=root.dtype)
-    return xp.concat([_beside(noise_root, top, batch), _beside(nothing, root, batch)], axis=-2)
+    batch = np.broadcast_shapes(noise_root.shape[:-2], rows.shape[:-2], root.shape[:-2])
+    zeros = xp.zeros((*batch, n, noise_root.shape[-1]), dtype=root.dtype)
+    return xp.concat([_concat_columns(noise_root, rows, batch), _concat_columns(zeros, root, batch)], axis=-2)
 
 
-def _beside(one: Array, other: Array, batch: tuple[int, ...] = ()) -> Array:
-    """(one, other), for every one of a batch."""
-    xp, batch = one.__array_namespace__(), np.broadcast_shapes(batch, one.shape[:-2], other.shape[:-2])
-    wide = [xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (one, other)]
-    return xp.concat(wide, axis=-1)
+def _concat_columns(left: Array, right: Array, batch: tuple[int, ...] = ()) -> Array:
+    """The columns of both matrices side by side, broadcast to one batch."""
+    xp, batch = left.__array_namespace__(), np.broadcast_shapes(batch, left.shape[:-2], right.shape[:-2])
+    columns = [xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (left, right)]
+    return xp.concat(columns, axis=-1)
 
 
 def triangle(wide: Array) -> Array:
@@ -123,40 +127,40 @@ def triangle(wide: Array) -> Array:
     xp = wide.__array_namespace__()
     if xp is np:
         upper: Any = np.linalg.qr(wide.mT, mode="r")
-        return _signed(upper.mT)
+        return _fix_signs(upper.mT)
     n, m = wide.shape[-2:]
     columns = xp.arange(m)
     for k in range(n):  # shapes that stay the same compile several times as fast as ones that shrink
-        wide = _reflected(wide, k, columns, xp)
-    return _signed(wide[..., :n] * xp.tril(xp.ones((n, n), dtype=wide.dtype)))
+        wide = _reflect_row(wide, k, columns, xp)
+    return _fix_signs(wide[..., :n] * xp.tril(xp.ones((n, n), dtype=wide.dtype)))
 
 
-def _signed(lower: Array) -> Array:
-    """With a diagonal that is not negative: then there is one such triangle, where it has an inverse."""
+def _fix_signs(lower: Array) -> Array:
+    """The triangle with a nonnegative diagonal, which makes it unique if it is invertible."""
     xp = lower.__array_namespace__()
     signs = xp.where(xp.linalg.diagonal(lower) < 0, -1.0, 1.0)
-    found: Array = lower * signs[..., None, :]
-    return found
+    oriented: Array = lower * signs[..., None, :]
+    return oriented
 
 
-def _reflected(wide: Array, k: int, columns: Ints, xp: Any) -> Array:
-    """With row k zero beyond its diagonal: the columns from k on are reflected."""
+def _reflect_row(wide: Array, k: int, columns: Ints, xp: Any) -> Array:
+    """Reflect the columns from k on, so that row k is zero beyond its diagonal."""
     row = xp.where(columns >= k, wide[..., k, :], 0.0)
-    size, first = xp.sqrt((row**2).sum(-1)), row[..., k]
-    pivot = xp.where(first < 0, size, -size)  # away from the first entry: nothing cancels
+    length, first = xp.sqrt((row**2).sum(-1)), row[..., k]
+    pivot = xp.where(first < 0, length, -length)  # away from the first entry: nothing cancels
     mirror = xp.where(columns == k, (first - pivot)[..., None], row)
     square = (mirror**2).sum(-1)
-    scale = xp.where(square > 0, 2 / xp.where(square > 0, square, 1.0), 0.0)
-    return wide - (matvec(wide, mirror) * scale[..., None])[..., None] * mirror[..., None, :]
+    factor = xp.where(square > 0, 2 / xp.where(square > 0, square, 1.0), 0.0)
+    return wide - (matvec(wide, mirror) * factor[..., None])[..., None] * mirror[..., None, :]
 
 
 def forward(lower: Array, value: Array) -> Array:
     """lower^-1 value for a lower triangular matrix (..., d, d) and value (..., d)."""
-    xp, found = value.__array_namespace__(), list[Array]()
+    xp, solution = value.__array_namespace__(), list[Array]()
     for i in range(value.shape[-1]):
-        known = sum(lower[..., i, j] * found[j] for j in range(i))
-        found.append((value[..., i] - known) / lower[..., i, i])
-    return xp.stack(found, axis=-1)
+        subtotal = sum(lower[..., i, j] * solution[j] for j in range(i))
+        solution.append((value[..., i] - subtotal) / lower[..., i, i])
+    return xp.stack(solution, axis=-1)
 
 
 class Family(NamedTuple):
@@ -193,46 +197,48 @@ def kept(factors: Array, chances: Array, hidden: Array, dim: int) -> Array:
     xp, variances = hidden.__array_namespace__(), hidden + factors
     scales = xp.sqrt(variances)
     grid = xp.asarray(np.arange(0.5, NODES) / NODES * (np.sqrt(dim) + 9), dtype=hidden.dtype)
-    law = grid ** (dim - 1) * xp.exp(-0.5 * grid**2)  # of |e| in deviations, whatever f is
-    far = scales[:, None] * grid  # |e| if f is f_j: (J, nodes)
-    logs = xp.log(chances) - dim * xp.log(scales) - 0.5 * far[..., None] ** 2 / variances
-    share = xp.exp(logs - logs.max(-1)[..., None])
-    score = far * (share / variances).sum(-1) / share.sum(-1)
-    found: Array = xp.vecdot(chances, score**2 @ law) / law.sum() / (dim * (chances / variances).sum())
-    return found
+    density = grid ** (dim - 1) * xp.exp(-0.5 * grid**2)  # of |e| in deviations, whatever f is
+    distances = scales[:, None] * grid  # |e| if f is f_j: (J, nodes)
+    logs = xp.log(chances) - dim * xp.log(scales) - 0.5 * distances[..., None] ** 2 / variances
+    posterior = xp.exp(logs - logs.max(-1)[..., None])
+    score = distances * (posterior / variances).sum(-1) / posterior.sum(-1)
+    share: Array = (
+        xp.vecdot(chances, score**2 @ density) / density.sum() / (dim * (chances / variances).sum())
+    )
+    return share
 
 
 def read(
-    family: Family, beliefs: Beliefs, noise: Array, hidden: Array, value: Array, there: Array | None
+    family: Family, beliefs: Beliefs, noise: Array, hidden: Array, value: Array, present: Array | None
 ) -> Reading:
-    """A measurement (..., d); `there` is 1 where a coordinate was measured, else 0; None: all were."""
+    """Read a measurement (..., d); `present` is 1 where a coordinate was measured, else 0; None: all were."""
     xp = value.__array_namespace__()
-    total = (beliefs.cov + hidden)[..., None, :, :] + family.factors[..., None, None] * noise
-    away = value[..., None, :] - beliefs.mean
-    if there is not None:
-        there = there[..., None, None, :]
-        both = there[..., :, None] * there[..., None, :]
-        total = both * total + (1 - there)[..., None] * xp.eye(noise.shape[-1], dtype=noise.dtype)
-        away = xp.where(there[..., 0, :] > 0, away, 0.0)
-    precision, size = inverted(total)
-    if there is not None:
-        precision = both * precision
-    slopes = matvec(precision, away[..., None, :])
-    each = family.chances - 0.5 * (size + xp.vecdot(away[..., None, :], slopes))
+    total_cov = (beliefs.cov + hidden)[..., None, :, :] + family.factors[..., None, None] * noise
+    residuals = value[..., None, :] - beliefs.mean
+    if present is not None:
+        present = present[..., None, None, :]
+        mask = present[..., :, None] * present[..., None, :]
+        total_cov = mask * total_cov + (1 - present)[..., None] * xp.eye(noise.shape[-1], dtype=noise.dtype)
+        residuals = xp.where(present[..., 0, :] > 0, residuals, 0.0)
+    precision, log_dets = inverted(total_cov)
+    if present is not None:
+        precision = mask * precision
+    slopes = matvec(precision, residuals[..., None, :])
+    logs = family.chances - 0.5 * (log_dets + xp.vecdot(residuals[..., None, :], slopes))
     if family.factors.shape[-1] == 1:
-        return Reading(each[..., 0], xp.ones_like(each), precision, slopes)
-    most = each.max(-1)[..., None]
-    raised = xp.exp(each - most)
-    sums = raised.sum(-1)[..., None]
-    return Reading((most + xp.log(sums))[..., 0], raised / sums, precision, slopes)
+        return Reading(logs[..., 0], xp.ones_like(logs), precision, slopes)
+    largest = logs.max(-1)[..., None]
+    relative = xp.exp(logs - largest)
+    totals = relative.sum(-1)[..., None]
+    return Reading((largest + xp.log(totals))[..., 0], relative / totals, precision, slopes)
 
 
 def moved(family: Family, beliefs: Beliefs, reading: Reading) -> Beliefs:
     """The beliefs after a measurement and the step that follows it."""
     xp = beliefs.mean.__array_namespace__()
     score = (reading.chances[..., None] * reading.slopes).sum(-2)
-    told = xp.exp(family.chances)[..., None, None] * reading.precision
-    information = family.keep[..., None, None] * told.sum(-3)
+    weighted = xp.exp(family.chances)[..., None, None] * reading.precision
+    information = family.keep[..., None, None] * weighted.sum(-3)
     cov = beliefs.cov - beliefs.cov @ information @ beliefs.cov + family.walk
     return Beliefs(beliefs.mean + matvec(beliefs.cov, score), 0.5 * (cov + cov.mT))
 
@@ -240,10 +246,10 @@ def moved(family: Family, beliefs: Beliefs, reading: Reading) -> Beliefs:
 def weighed(weights: Array, densities: Array) -> Array:
     """Bayes' rule for logarithms of probabilities (..., H)."""
     xp = weights.__array_namespace__()
-    both = weights + densities
-    both = both - both.max(-1)[..., None]
-    found: Array = both - xp.log(xp.exp(both).sum(-1))[..., None]
-    return found
+    logs = weights + densities
+    logs = logs - logs.max(-1)[..., None]
+    posterior: Array = logs - xp.log(xp.exp(logs).sum(-1))[..., None]
+    return posterior
 
 
 def switched(weights: Array, prior: Array, rate: float) -> Array:
@@ -253,8 +259,8 @@ def switched(weights: Array, prior: Array, rate: float) -> Array:
         return weights
     # Without a floor a hypothesis that was ruled out once would be so for good, even where none is left.
     floor = xp.finfo(weights.dtype).tiny
-    found: Array = xp.log(xp.maximum((1 - rate) * xp.exp(weights) + rate * prior, floor))
-    return found
+    log_weights: Array = xp.log(xp.maximum((1 - rate) * xp.exp(weights) + rate * prior, floor))
+    return log_weights
 
 
 def hidden_moments(weights: Array, readings: list[Reading], cov: Array) -> tuple[Array, Array]:
@@ -268,13 +274,15 @@ def hidden_moments(weights: Array, readings: list[Reading], cov: Array) -> tuple
     start = 0
     for reading in readings:
         number = reading.density.shape[-1]
-        part = (weights[..., start : start + number, None] * reading.chances).reshape(*weights.shape[:-1], -1)
+        shares = (weights[..., start : start + number, None] * reading.chances).reshape(
+            *weights.shape[:-1], -1
+        )
         start += number
-        count = part.shape[-1]
+        count = shares.shape[-1]
         slopes = reading.slopes.reshape(*reading.slopes.shape[:-3], count, dim)
         flat = reading.precision.reshape(*reading.precision.shape[:-4], count, dim * dim)
-        told = matvec(flat.mT, part).reshape(*part.shape[:-1], dim, dim)
-        first = first + matvec(slopes.mT, part)
-        second = second + (told - (part[..., None] * slopes).mT @ slopes)
+        mean_precision = matvec(flat.mT, shares).reshape(*shares.shape[:-1], dim, dim)
+        first = first + matvec(slopes.mT, shares)
+        second = second + (mean_precision - (shares[..., None] * slopes).mT @ slopes)
     second = second + first[..., :, None] * first[..., None, :]
     return matvec(cov, first), cov - cov @ second @ cov

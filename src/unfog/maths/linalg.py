@@ -24,7 +24,7 @@ from unfog.maths.arrays import Array, Flow, flow_of
 SMALL = 12  # rows
 ROOTS = 16  # likewise, of roots of inverses; and columns of what a small matrix is multiplied with
 SWEEPS = 12  # of rotations at most; five or six do
-NEAR = 4.0  # in units of rounding: entries beside the diagonal that are smaller, of the largest, are none
+NEAR = 4.0  # in units of rounding, relative to the largest entry: smaller off-diagonal entries count as zero
 
 
 def by_hand(matrix: Array) -> bool:
@@ -35,30 +35,30 @@ def by_hand(matrix: Array) -> bool:
 def inverse(cov: Array) -> Array:
     """The inverses of positive definite matrices (..., d, d)."""
     xp = cov.__array_namespace__()
-    found: Array = swept(cov)[0] if by_hand(cov) else xp.linalg.inv(cov)
-    return found
+    inverses: Array = swept(cov)[0] if by_hand(cov) else xp.linalg.inv(cov)
+    return inverses
 
 
 def swept(cov: Array) -> tuple[Array, Array]:
     """The inverse by sweeps, and the logarithm of the determinant, (...,)."""
     xp, dim = cov.__array_namespace__(), cov.shape[-1]
-    left, size = _trials_last(cov), xp.zeros(cov.shape[:-2], dtype=cov.dtype)
+    rest, log_det = _move_trials_last(cov), xp.zeros(cov.shape[:-2], dtype=cov.dtype)
     for k in range(dim):
-        here = _mask(left, np.arange(dim) == k)
-        column, pivot = left[:, k], left[k, k]
-        size = size + xp.log(pivot)
-        share = column / pivot
-        out = left - column[:, None] * share[None]
-        out = xp.where(here[None], share[:, None], xp.where(here[:, None], share[None], out))
-        left = xp.where(here[None] & here[:, None], -1 / pivot, out)
-    return _trials_first(-left), size
+        is_pivot = _over_trials(rest, np.arange(dim) == k)
+        column, pivot = rest[:, k], rest[k, k]
+        log_det = log_det + xp.log(pivot)
+        ratio = column / pivot
+        updated = rest - column[:, None] * ratio[None]
+        updated = xp.where(is_pivot[None], ratio[:, None], xp.where(is_pivot[:, None], ratio[None], updated))
+        rest = xp.where(is_pivot[None] & is_pivot[:, None], -1 / pivot, updated)
+    return _move_trials_first(-rest), log_det
 
 
 def solve(cov: Array, right: Array) -> Array:
     """Cov^-1 right, of positive definite matrices (..., d, d) and matrices (..., d, r)."""
     xp = cov.__array_namespace__()
-    found: Array = product(swept(cov)[0], right) if by_hand(cov) else xp.linalg.solve(cov, right)
-    return found
+    solution: Array = product(swept(cov)[0], right) if by_hand(cov) else xp.linalg.solve(cov, right)
+    return solution
 
 
 def cholesky(cov: Array) -> Array:
@@ -67,11 +67,13 @@ def cholesky(cov: Array) -> Array:
     if not by_hand(cov):
         root: Array = xp.linalg.cholesky(cov)
         return root
-    left, columns = _trials_last(cov), []
+    rest, columns = _move_trials_last(cov), []
     for k in range(dim):
-        columns.append(xp.where(_mask(left, np.arange(dim) >= k), left[:, k] / xp.sqrt(left[k, k]), 0.0))
-        left = left - columns[-1][:, None] * columns[-1][None]
-    return _trials_first(xp.stack(columns, 1))
+        columns.append(
+            xp.where(_over_trials(rest, np.arange(dim) >= k), rest[:, k] / xp.sqrt(rest[k, k]), 0.0)
+        )
+        rest = rest - columns[-1][:, None] * columns[-1][None]
+    return _move_trials_first(xp.stack(columns, 1))
 
 
 def inverse_root(precision: Array) -> Array:
@@ -80,27 +82,27 @@ def inverse_root(precision: Array) -> Array:
     By hand, elimination without pivots, E precision = U with E unit lower triangular: L^-1 = diag(U)^-1/2 E.
     """
     xp, dim = precision.__array_namespace__(), precision.shape[-1]
-    if dim > ROOTS or not _calls_are_slow(xp):
+    if dim > ROOTS or not _has_slow_calls(xp):
         root: Array = xp.linalg.inv(xp.linalg.cholesky(precision)).mT
         return root
-    left = _trials_last(precision)
-    zeros, ones, rows = xp.zeros_like(left[0]), xp.ones_like(left[0, :1]), []
-    lower = left[:, :0]  # of E's rows from k on, what is before column k
+    rest = _move_trials_last(precision)
+    zeros, ones, rows = xp.zeros_like(rest[0]), xp.ones_like(rest[0, :1]), []
+    lower = rest[:, :0]  # of E's rows from k on, what is before column k
     for k in range(dim):
-        scale = 1 / xp.sqrt(left[0, 0])
+        scale = 1 / xp.sqrt(rest[0, 0])
         rows.append(xp.concat([xp.concat([lower[0], ones]) * scale, zeros[k + 1 :]]))
-        share = left[1:, :1] / left[0, 0]
-        left = left[1:, 1:] - share * left[0, 1:]
-        lower = xp.concat([lower[1:] - share * lower[0], -share], axis=1)
-    return _trials_first(xp.stack(rows, 1))
+        ratio = rest[1:, :1] / rest[0, 0]
+        rest = rest[1:, 1:] - ratio * rest[0, 1:]
+        lower = xp.concat([lower[1:] - ratio * lower[0], -ratio], axis=1)
+    return _move_trials_first(xp.stack(rows, 1))
 
 
 def product(left: Array, right: Array) -> Array:
     """The matrix product of (..., p, q) and (..., q, r)."""
-    if not (_calls_are_slow(left.__array_namespace__()) and by_hand(left) and right.shape[-1] <= ROOTS):
+    if not (_has_slow_calls(left.__array_namespace__()) and by_hand(left) and right.shape[-1] <= ROOTS):
         return left @ right
-    parts = [left[..., :, k, None] * right[..., None, k, :] for k in range(left.shape[-1])]
-    return sum(parts[1:], parts[0])
+    terms = [left[..., :, k, None] * right[..., None, k, :] for k in range(left.shape[-1])]
+    return sum(terms[1:], terms[0])
 
 
 def eigh(matrix: Array) -> tuple[Array, Array]:
@@ -108,94 +110,97 @@ def eigh(matrix: Array) -> tuple[Array, Array]:
     xp = matrix.__array_namespace__()
     flow = flow_of(xp)
     if flow is None or flow.calls or not by_hand(matrix):
-        found: tuple[Array, Array] = xp.linalg.eigh(matrix)
-        return found
-    return _rotated(matrix, flow)
+        values_and_vectors: tuple[Array, Array] = xp.linalg.eigh(matrix)
+        return values_and_vectors
+    return _diagonalise(matrix, flow)
 
 
-def _calls_are_slow(library: Any) -> bool:
+def _has_slow_calls(library: Any) -> bool:
     flow = flow_of(library)
     return flow is not None and not flow.calls
 
 
-def _rotated(matrix: Array, flow: Flow) -> tuple[Array, Array]:
-    """By rounds of rotations until nothing is left beside the diagonal of any matrix."""
+def _diagonalise(matrix: Array, flow: Flow) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors by rounds of rotations, until every matrix is diagonal."""
     xp, dim = matrix.__array_namespace__(), matrix.shape[-1]
-    whole = _trials_last(matrix)
-    most = xp.abs(whole).max((0, 1))
-    scale = xp.where(most > 0, most, 1.0)  # squares of small numbers would vanish in single precision
-    beside, least = _mask(whole, ~np.eye(dim, dtype=bool)), NEAR * xp.finfo(matrix.dtype).eps
+    entries = _move_trials_last(matrix)
+    largest = xp.abs(entries).max((0, 1))
+    scale = xp.where(largest > 0, largest, 1.0)  # squares of small numbers would vanish in single precision
+    off_diagonal, tolerance = (
+        _over_trials(entries, ~np.eye(dim, dtype=bool)),
+        NEAR * xp.finfo(matrix.dtype).eps,
+    )
 
-    def goes_on(state: Any) -> Any:
-        count, left, _ = state
-        return (count < SWEEPS) & (xp.where(beside, xp.abs(left), 0.0).max() > least)
+    def is_not_diagonal(state: Any) -> Any:
+        sweeps, current, _ = state
+        return (sweeps < SWEEPS) & (xp.where(off_diagonal, xp.abs(current), 0.0).max() > tolerance)
 
     def sweep(state: Any) -> Any:
-        count, left, turn = state
+        sweeps, current, vectors = state
         for pairs in _rounds(dim):
-            left, turn = _round(left, turn, pairs)
-        return count + 1, left, turn
+            current, vectors = _rotate_pairs(current, vectors, pairs)
+        return sweeps + 1, current, vectors
 
-    eye = _mask(whole, np.eye(dim)).astype(whole.dtype)
-    start = xp.asarray(0), whole / scale, xp.broadcast_to(eye, whole.shape)
-    _, left, turn = flow.repeat(goes_on, sweep, start)
-    return xp.stack([left[i, i] * scale for i in range(dim)], -1), _trials_first(turn)
+    eye = _over_trials(entries, np.eye(dim)).astype(entries.dtype)
+    start = xp.asarray(0), entries / scale, xp.broadcast_to(eye, entries.shape)
+    _, current, vectors = flow.repeat(is_not_diagonal, sweep, start)
+    return xp.stack([current[i, i] * scale for i in range(dim)], -1), _move_trials_first(vectors)
 
 
-def _round(left: Array, turn: Array, pairs: tuple[tuple[int, int], ...]) -> tuple[Array, Array]:
-    """Rotations of pairs (p, q) that share no row, each making entry (p, q) zero: left = J'left J, turn J."""
-    xp, dim = left.__array_namespace__(), left.shape[0]
-    other, cosines, sines = (
+def _rotate_pairs(matrix: Array, vectors: Array, pairs: tuple[tuple[int, int], ...]) -> tuple[Array, Array]:
+    """J'matrix J and vectors J: J rotates disjoint pairs of rows (p, q) so that entry (p, q) becomes zero."""
+    xp, dim = matrix.__array_namespace__(), matrix.shape[0]
+    partner, cosines, sines = (
         list(range(dim)),
-        [xp.ones_like(left[0, 0])] * dim,
-        [xp.zeros_like(left[0, 0])] * dim,
+        [xp.ones_like(matrix[0, 0])] * dim,
+        [xp.zeros_like(matrix[0, 0])] * dim,
     )
     for p, q in pairs:
-        other[p], other[q] = q, p
-        cosine, sine = _rotation(left[p, p], left[q, q], left[p, q])
+        partner[p], partner[q] = q, p
+        cosine, sine = _find_rotation(matrix[p, p], matrix[q, q], matrix[p, q])
         cosines[p] = cosines[q] = cosine
         sines[p], sines[q] = -sine, sine
-    cosine, sine, places = xp.stack(cosines), xp.stack(sines), np.asarray(other)
-    left = left * cosine[None] + left[:, places] * sine[None]
-    left = left * cosine[:, None] + left[places] * sine[:, None]
-    gone = _mask(left, (places[:, None] == np.arange(dim)) & ~np.eye(dim, dtype=bool))
-    return xp.where(gone, 0.0, left), turn * cosine[None] + turn[:, places] * sine[None]
+    cosine, sine, partners = xp.stack(cosines), xp.stack(sines), np.asarray(partner)
+    matrix = matrix * cosine[None] + matrix[:, partners] * sine[None]
+    matrix = matrix * cosine[:, None] + matrix[partners] * sine[:, None]
+    is_zeroed = _over_trials(matrix, (partners[:, None] == np.arange(dim)) & ~np.eye(dim, dtype=bool))
+    return xp.where(is_zeroed, 0.0, matrix), vectors * cosine[None] + vectors[:, partners] * sine[None]
 
 
-def _rotation(first: Array, last: Array, between: Array) -> tuple[Array, Array]:
+def _find_rotation(first: Array, last: Array, between: Array) -> tuple[Array, Array]:
     """Cosine and sine of the smaller angle that makes [[first, between], [between, last]] diagonal."""
     xp = between.__array_namespace__()
-    apart = 0.5 * (last - first)
-    reach = xp.abs(apart) + xp.sqrt(apart**2 + between**2)
-    tangent = xp.where(apart < 0, -between, between) / xp.where(reach > 0, reach, 1.0)
+    half_gap = 0.5 * (last - first)
+    denominator = xp.abs(half_gap) + xp.sqrt(half_gap**2 + between**2)
+    tangent = xp.where(half_gap < 0, -between, between) / xp.where(denominator > 0, denominator, 1.0)
     cosine = 1 / xp.sqrt(1 + tangent**2)
     return cosine, tangent * cosine
 
 
 @cache
 def _rounds(dim: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """All pairs of so many rows, in rounds where none is twice: one stays, the others move on by a seat."""
-    seats = list(range(dim + dim % 2))
-    found = []
-    for _ in seats[1:]:
-        pairs = zip(seats[: len(seats) // 2], reversed(seats[len(seats) // 2 :]), strict=True)
-        found.append(tuple((min(p, q), max(p, q)) for p, q in pairs if max(p, q) < dim))
-        seats = [seats[0], seats[-1], *seats[1:-1]]
-    return tuple(found)
+    """All pairs of `dim` rows, in rounds that use each row once at most, as in a round-robin tournament."""
+    order = list(range(dim + dim % 2))
+    rounds = []
+    for _ in order[1:]:
+        pairs = zip(order[: len(order) // 2], reversed(order[len(order) // 2 :]), strict=True)
+        rounds.append(tuple((min(p, q), max(p, q)) for p, q in pairs if max(p, q) < dim))
+        order = [order[0], order[-1], *order[1:-1]]
+    return tuple(rounds)
 
 
-def _mask(like: Array, entries: Any) -> Any:
-    """Of rows (d,) or entries (d, d), for all trials: with axes of one."""
+def _over_trials(like: Array, entries: Any) -> Any:
+    """Rows (d,) or entries (d, d) with trailing axes of one, to broadcast over trials."""
     return entries.reshape(*entries.shape, *(1,) * (like.ndim - 2))
 
 
-def _trials_last(matrix: Array) -> Array:
-    """(..., d, d) -> (d, d, ...)."""
+def _move_trials_last(matrix: Array) -> Array:
+    """Move the axes of the matrix to the front: (..., d, d) -> (d, d, ...)."""
     return matrix.__array_namespace__().moveaxis(matrix, (-2, -1), (0, 1))
 
 
-def _trials_first(matrix: Array) -> Array:
-    """(d, d, ...) -> (..., d, d)."""
+def _move_trials_first(matrix: Array) -> Array:
+    """Move the axes of the matrix to the end: (d, d, ...) -> (..., d, d)."""
     return matrix.__array_namespace__().moveaxis(matrix, (0, 1), (-2, -1))
 
 
@@ -207,12 +212,12 @@ def recurrence(keep: Array, fresh: Array) -> Array:
     double in length. W. D. Hillis and G. L. Steele, *Data parallel algorithms*.
     """
     xp = fresh.__array_namespace__()
-    share, found, length = keep[..., None], fresh, 1
+    factor, values, length = keep[..., None], fresh, 1
     while length < fresh.shape[-2]:
-        before = found[..., :-length, :]
-        added = found[..., length:, :] + share[..., length:, :] * before
-        found = xp.concat([found[..., :length, :], added], axis=-2)
-        joined = share[..., length:, :] * share[..., :-length, :]
-        share = xp.concat([share[..., :length, :], joined], axis=-2)
+        earlier = values[..., :-length, :]
+        later = values[..., length:, :] + factor[..., length:, :] * earlier
+        values = xp.concat([values[..., :length, :], later], axis=-2)
+        later_factor = factor[..., length:, :] * factor[..., :-length, :]
+        factor = xp.concat([factor[..., :length, :], later_factor], axis=-2)
         length *= 2
-    return found
+    return values

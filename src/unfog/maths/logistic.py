@@ -59,19 +59,19 @@ def expected_sigmoid(shift: Array, slope: Array, curvature: Array, nodes: int = 
     # One trial at a time: all at once would not fit into the processor's cache.
     return xp.stack(
         [
-            expected_sigmoid(_of(shift, i), _of(slope, i), _of(curvature, i), nodes)
+            expected_sigmoid(_trial_of(shift, i), _trial_of(slope, i), _trial_of(curvature, i), nodes)
             for i in range(shift.shape[0])
         ]
     )
 
 
-def _of(values: Array, trial: int) -> Array:
-    """A trial's own, or what all share."""
+def _trial_of(values: Array, trial: int) -> Array:
+    """The values of one trial, or those that all trials share."""
     return values[trial if values.shape[0] > 1 else 0]
 
 
 @lru_cache
-def _rule(nodes: int) -> tuple[Array, Array]:
+def _quadrature_rule(nodes: int) -> tuple[Array, Array]:
     """Points on (0, LAST) and weights, with the kernel 1 / sinh(pi u) in them."""
     points, weights = np.polynomial.legendre.leggauss(nodes)
     points, weights = LAST / 2 * (points + 1), LAST / 2 * weights
@@ -79,31 +79,36 @@ def _rule(nodes: int) -> tuple[Array, Array]:
 
 
 def _integral(shift: Array, slope: Array, curvature: Array, nodes: int) -> Array:
+    """The inversion integral of the module's docstring, by quadrature."""
     xp = shift.__array_namespace__()
-    points, weights = (xp.asarray(x, dtype=shift.dtype) for x in _rule(nodes))
-    near = _nearer(shift, slope, curvature)
-    turn = 2 * curvature[..., None] * points
-    size = 1 + turn**2
+    points, weights = (xp.asarray(x, dtype=shift.dtype) for x in _quadrature_rule(nodes))
+    clipped = _clip_shift(shift, slope, curvature)
+    tangents = 2 * curvature[..., None] * points
+    size = 1 + tangents**2
     damping = 0.5 * points**2 / size
     decay = 0.25 * xp.log(size).sum(-2) + rowdots(damping.mT, slope**2)
-    phase = near[..., None] * points + 0.5 * xp.atan(turn).sum(-2) - rowdots((damping * turn).mT, slope**2)
+    phase = (
+        clipped[..., None] * points
+        + 0.5 * xp.atan(tangents).sum(-2)
+        - rowdots((damping * tangents).mT, slope**2)
+    )
     mean: Array = 0.5 + xp.vecdot(xp.exp(-decay) * xp.sin(phase), weights)
     return mean
 
 
-def _nearer(shift: Array, slope: Array, curvature: Array) -> Array:
-    """The shift, moved where the score is beyond +-FLAT all the same, but for one case in exp(RARE).
+def _clip_shift(shift: Array, slope: Array, curvature: Array) -> Array:
+    """The shift, clipped where the score stays beyond +-FLAT anyway, except in one case in exp(RARE).
 
     A quadratic form is below its mean by more than sqrt(2 x variance) + 2 x max(-curvature, 0) with
     probability exp(-x) at most: B. Laurent and P. Massart, *Adaptive estimation of a quadratic functional by
     model selection*.
     """
     xp = shift.__array_namespace__()
-    wide = FLAT + xp.sqrt(2 * RARE * (2 * curvature**2 + slope**2).sum(-1))
-    high = wide + 2 * RARE * xp.maximum((-curvature).max(-1), 0.0)
-    low = wide + 2 * RARE * xp.maximum(curvature.max(-1), 0.0)
-    bend = curvature.sum(-1)
-    return xp.clip(shift + bend, -low, high) - bend
+    reach = FLAT + xp.sqrt(2 * RARE * (2 * curvature**2 + slope**2).sum(-1))
+    high = reach + 2 * RARE * xp.maximum((-curvature).max(-1), 0.0)
+    low = reach + 2 * RARE * xp.maximum(curvature.max(-1), 0.0)
+    mean_curvature = curvature.sum(-1)
+    return xp.clip(shift + mean_curvature, -low, high) - mean_curvature
 
 
 TERMS = 4
@@ -123,13 +128,16 @@ def moments(z: Array) -> tuple[Array, Array]:
     size = xp.maximum(xp.abs(z), SMALL)
     half = xp.tanh(size / 2)
     square = xp.minimum(z**2, SMALL**2)
-    near = xp.abs(z) < SMALL
-    mean = xp.where(near, _series(square, MEAN), half / (2 * size))
-    variance = xp.where(near, _series(square, VARIANCE), (2 * half - size * (1 - half**2)) / (4 * size**3))
+    is_small = xp.abs(z) < SMALL
+    mean = xp.where(is_small, _evaluate_series(square, MEAN), half / (2 * size))
+    variance = xp.where(
+        is_small, _evaluate_series(square, VARIANCE), (2 * half - size * (1 - half**2)) / (4 * size**3)
+    )
     return mean, variance
 
 
-def _series(square: Array, coefficients: tuple[float, ...]) -> Array:
+def _evaluate_series(square: Array, coefficients: tuple[float, ...]) -> Array:
+    """The power series in `square`, by Horner's rule."""
     total = square.__array_namespace__().zeros_like(square)
     for coefficient in reversed(coefficients):
         total = total * square + coefficient
@@ -152,7 +160,7 @@ def draw(z: Array, normals: Array, terms: int = TERMS) -> Array:
 def _inverse_gaussian(mean: Array, variance: Array, normals: Array) -> Array:
     """J. R. Michael, W. R. Schucany and R. W. Haas, *Generating random variates using transformations*."""
     xp = mean.__array_namespace__()
-    wide = 0.5 * normals[..., 0] ** 2 * variance / mean**2
-    low = 1 / (1 + wide + xp.sqrt(wide * (wide + 2)))
+    spread = 0.5 * normals[..., 0] ** 2 * variance / mean**2
+    low = 1 / (1 + spread + xp.sqrt(spread * (spread + 2)))
     uniform = xp.exp(-0.5 * (normals[..., 1] ** 2 + normals[..., 2] ** 2))
     return mean * xp.where(uniform * (1 + low) <= 1, low, 1 / low)

@@ -18,9 +18,9 @@ p_1 .. p_n is
 
 or for Student's t w_i ~ p_i (1 + s_i / nu)^(-(nu + d) / 2), and the moments of the posterior are sum w_i u_i
 and sum w_i u_i u_i' less the mean's square. Both s_i, up to x'P x, and the moments are linear in the numbers
-[u_i, u_i u_i'], which are made once, each product of two coordinates once: each is one product with their
-table. Weights are made in the log, the largest taken off first, so that a measurement far from all points
-still names the nearest. Points lie about their mean, so that little is lost in the differences. Coordinates
+[u_i, u_i u_i'], which are computed once, each product of two coordinates once: each is one product with their
+table. Weights are computed in the log, the largest subtracted first, so that a measurement far from all
+points still picks the nearest. Points are centred, so that differences lose few digits. Coordinates
 that were not measured have zero rows and columns in P, which may then differ from one measurement to the
 next.
 """
@@ -32,7 +32,7 @@ import numpy as np
 from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import inverted
 
-CELLS = 2**20  # weights of points that are made at once, where a block of rounds is asked for
+CELLS = 2**20  # weights of points that are computed at once for a block of rounds
 
 
 class Mixture(NamedTuple):
@@ -55,38 +55,40 @@ class Posterior(NamedTuple):
 def posterior(law: Mixture, noise_cov: Array, value: Array) -> Posterior:
     """Given a measurement (..., d) with noise of this covariance, (d, d) or (..., d, d): S + V."""
     xp = value.__array_namespace__()
-    whole = noise_cov[..., None, :, :] + law.covs
-    precisions, sizes = inverted(whole)
-    away = value[..., None, :] - law.means
-    turned = matvec(precisions, away)
+    covs = noise_cov[..., None, :, :] + law.covs
+    precisions, log_dets = inverted(covs)
+    residuals = value[..., None, :] - law.means
+    scaled = matvec(precisions, residuals)
     weights = xp.maximum(law.weights, xp.full_like(law.weights, xp.finfo(law.weights.dtype).tiny))
-    logs = xp.log(weights) - 0.5 * (sizes + xp.vecdot(away, turned))
-    raised = xp.exp(logs - logs.max(-1)[..., None])
-    return Posterior(raised / raised.sum(-1)[..., None], precisions, turned, logs)
+    logs = xp.log(weights) - 0.5 * (log_dets + xp.vecdot(residuals, scaled))
+    relative = xp.exp(logs - logs.max(-1)[..., None])
+    return Posterior(relative / relative.sum(-1)[..., None], precisions, scaled, logs)
 
 
 def moments(weights: Array, means: Array, covs: Array) -> tuple[Array, Array]:
     """Mean (..., d) and covariance (..., d, d) of a mixture: (..., k), (..., k, d), (..., k, d, d)."""
     mean = (weights[..., None] * means).sum(-2)
-    away = means - mean[..., None, :]
+    centred = means - mean[..., None, :]
     within = (weights[..., None, None] * covs).sum(-3)
-    return mean, within + (weights[..., None] * away).mT @ away
+    return mean, within + (weights[..., None] * centred).mT @ centred
 
 
-def quantity(law: Mixture, found: Posterior) -> tuple[Array, Array]:
+def quantity(law: Mixture, posterior: Posterior) -> tuple[Array, Array]:
     """Mean (..., d) and covariance (..., d, d) of x."""
-    means = law.means + matvec(law.covs, found.turned)
-    return moments(found.weights, means, law.covs - law.covs @ found.precisions @ law.covs)
+    means = law.means + matvec(law.covs, posterior.turned)
+    return moments(posterior.weights, means, law.covs - law.covs @ posterior.precisions @ law.covs)
 
 
-def shared(cov: Array, found: Posterior) -> tuple[Array, Array]:
+def shared(cov: Array, posterior: Posterior) -> tuple[Array, Array]:
     """Mean and covariance of the part of the noise that is N(0, cov): (d, d) or (..., d, d)."""
-    wide = cov[..., None, :, :]
-    return moments(found.weights, matvec(wide, found.turned), wide - wide @ found.precisions @ wide)
+    covs = cov[..., None, :, :]
+    return moments(
+        posterior.weights, matvec(covs, posterior.turned), covs - covs @ posterior.precisions @ covs
+    )
 
 
 class Points(NamedTuple):
-    """The points with everything made that can be made once; arrays alone, so that any engine can hold it."""
+    """The points with everything that can be computed once; arrays alone, so that any engine can hold it."""
 
     centre: Array  # (d,)
     table: Array  # (n, d + d (d + 1) / 2)  u - centre, and its products
@@ -94,86 +96,86 @@ class Points(NamedTuple):
 
 
 def points(atoms: Array, prior: Array | None = None) -> Points:
-    """From the points themselves, (n, d), and their prior weights (n,); each as likely unless told."""
+    """Prepare points (n, d) with prior weights (n,), equal by default."""
     xp = atoms.__array_namespace__()
     centre = atoms.mean(0)
-    away, (first, second) = atoms - centre, np.triu_indices(atoms.shape[1])
+    centred, (first, second) = atoms - centre, np.triu_indices(atoms.shape[1])
     logs = xp.zeros_like(atoms[:, 0])
     if prior is not None:  # a weight of zero is as good as the smallest number there is
         logs = xp.log(xp.maximum(prior, xp.full_like(prior, xp.finfo(prior.dtype).tiny)))
-    return Points(centre, xp.concat([away, away[:, first] * away[:, second]], axis=1), logs)
+    return Points(centre, xp.concat([centred, centred[:, first] * centred[:, second]], axis=1), logs)
 
 
-def like(made: Points, value: Array) -> Points:
+def like(points: Points, value: Array) -> Points:
     """The points in the library and the precision of this array."""
     xp = value.__array_namespace__()
-    return Points(*(xp.asarray(x, dtype=value.dtype) for x in made))
+    return Points(*(xp.asarray(x, dtype=value.dtype) for x in points))
 
 
-def weights(made: Points, precision: Array, value: Array, nu: float = 0.0) -> Array:
+def weights(points: Points, precision: Array, value: Array, nu: float = 0.0) -> Array:
     """The posterior weights (..., n) given a measurement (..., d): precision (d, d) or (..., d, d).
 
     Noise is Gaussian, or with `nu` more than zero Student's t with so many degrees of freedom.
     """
-    return weighed(made, precision, value, nu)[0]
+    return weighed(points, precision, value, nu)[0]
 
 
-def weighed(made: Points, precision: Array, value: Array, nu: float = 0.0) -> tuple[Array, Array]:
-    """These weights, and the logarithm of what they were divided by, (...,).
+def weighed(points: Points, precision: Array, value: Array, nu: float = 0.0) -> tuple[Array, Array]:
+    """The posterior weights, and the logarithm of their normalising constant, (...,).
 
     For Gaussian noise that is the density of the measurement but for 0.5 ln det(precision / (2 pi)).
     """
     xp = value.__array_namespace__()
-    away = value - made.centre
-    turned = matvec(precision, away)
+    centred = value - points.centre
+    scaled = matvec(precision, centred)
     first, second = np.triu_indices(value.shape[-1])
     flat = precision[..., first, second] * xp.asarray(np.where(first == second, 1, 2), dtype=value.dtype)
     flat = xp.broadcast_to(flat, (*value.shape[:-1], flat.shape[-1]))
-    distance = _each(made.table, xp.concat([-2 * turned, flat], axis=-1))
-    own = xp.vecdot(away, turned)
-    logs = made.logs - 0.5 * distance
+    distance = _dot_rows(points.table, xp.concat([-2 * scaled, flat], axis=-1))
+    own_distance = xp.vecdot(centred, scaled)
+    logs = points.logs - 0.5 * distance
     if nu:
-        whole = xp.maximum(distance + own[..., None], xp.zeros_like(distance))
-        logs = made.logs - 0.5 * (nu + value.shape[-1]) * xp.log1p(whole / nu)
-    most = logs.max(-1)
-    raised = xp.exp(logs - most[..., None])
-    total = raised.sum(-1)
-    return raised / total[..., None], most + xp.log(total) - 0.5 * own
+        distances = xp.maximum(distance + own_distance[..., None], xp.zeros_like(distance))
+        logs = points.logs - 0.5 * (nu + value.shape[-1]) * xp.log1p(distances / nu)
+    largest = logs.max(-1)
+    relative = xp.exp(logs - largest[..., None])
+    total = relative.sum(-1)
+    return relative / total[..., None], largest + xp.log(total) - 0.5 * own_distance
 
 
-def points_moments(made: Points, weights: Array) -> tuple[Array, Array]:
+def points_moments(points: Points, weights: Array) -> tuple[Array, Array]:
     """Mean (..., d) and covariance (..., d, d) under weights (..., n)."""
-    d = made.centre.shape[0]
-    found = _each(made.table.mT, weights)
-    mean, square = found[..., :d], found[..., d:][..., _places(d)]
-    return made.centre + mean, square - mean[..., :, None] * mean[..., None, :]
+    d = points.centre.shape[0]
+    products = _dot_rows(points.table.mT, weights)
+    mean, square = products[..., :d], products[..., d:][..., _symmetric_index(d)]
+    return points.centre + mean, square - mean[..., :, None] * mean[..., None, :]
 
 
-def points_posterior(made: Points, precision: Array, value: Array, nu: float = 0.0) -> tuple[Array, Array]:
-    """The moments given a measurement, of a block of rounds (trials, rounds, d) a few trials at a time."""
+def points_posterior(points: Points, precision: Array, value: Array, nu: float = 0.0) -> tuple[Array, Array]:
+    """The moments given a measurement; for a block of rounds (trials, rounds, d) a few trials at a time."""
     xp = value.__array_namespace__()
-    size = max(1, CELLS // (value.shape[-2] * made.table.shape[0])) if value.ndim > 2 else 0
-    if not size or value.shape[0] <= size:
-        return points_moments(made, weights(made, precision, value, nu))
-    found = [
+    trials = max(1, CELLS // (value.shape[-2] * points.table.shape[0])) if value.ndim > 2 else 0
+    if not trials or value.shape[0] <= trials:
+        return points_moments(points, weights(points, precision, value, nu))
+    parts = [
         points_moments(
-            made, weights(made, precision if precision.ndim == 2 else precision[cut], value[cut], nu)
+            points, weights(points, precision if precision.ndim == 2 else precision[block], value[block], nu)
         )
-        for cut in (slice(first, first + size) for first in range(0, value.shape[0], size))
+        for block in (slice(first, first + trials) for first in range(0, value.shape[0], trials))
     ]
-    means, covs = zip(*found, strict=True)
+    means, covs = zip(*parts, strict=True)
     return xp.concat(means), xp.concat(covs)
 
 
-def _places(dim: int) -> Ints:
-    """Where among the products of coordinates each entry of their matrix stands, (d, d)."""
+def _symmetric_index(dim: int) -> Ints:
+    """The index, among the d (d + 1) / 2 products of coordinates, of each entry of their matrix, (d, d)."""
     first, second = np.triu_indices(dim)
-    places = np.zeros((dim, dim), np.intp)
-    places[first, second] = places[second, first] = np.arange(len(first))
-    return places
+    index = np.zeros((dim, dim), np.intp)
+    index[first, second] = index[second, first] = np.arange(len(first))
+    return index
 
 
-def _each(rows: Array, values: Array) -> Array:
+def _dot_rows(rows: Array, values: Array) -> Array:
     """Every row's product with the values: (r, p), (..., p) -> (..., r).
 
     Over rounds this is one matrix product; over trials alone its bits would depend on how many there are.

@@ -1,6 +1,6 @@
 """Maxima of smooth functions of a few numbers, and how far one may go from them: many problems side by side.
 
-A function takes points (B, p) and gives values (B,), so that everything asked of it at one time is one call:
+A function takes points (B, p) and gives values (B,), so that all values needed at a time are one call:
 derivatives are central differences, steps are Newton's, damped as by K. Levenberg and D. W. Marquardt, inside
 a box. Limits of a number are where the profile of the function, the others following, is a given drop below
 the maximum; they are found by Newton's method on both conditions at once (D. J. Venzon and S. H. Moolgavkar,
@@ -17,12 +17,12 @@ from unfog.maths.arrays import Array, Bools, Ints, matvec
 
 STEP = 5e-3  # of the differences: points are logarithms, or as smooth
 ROUNDS = 60
-NEAR = 1e-5  # what a step would gain, from which on there is no more to climb
-REACH = 2.0  # of a step in any coordinate
-CLOSE = 1e-3  # a move of limits that is none
-SURE = 0.02  # how far from the aim is at it
+NEAR = 1e-5  # a step that would gain less is not taken
+REACH = 2.0  # the longest step in any coordinate
+CLOSE = 1e-3  # a limit that moves by less has converged
+SURE = 0.02  # a profile this close to the aim has reached it
 GRID = 16
-LEAST = 1e-6  # curvature, where there is none
+LEAST = 1e-6  # the curvature used where there is none
 
 Function = Callable[[Array], Array]
 
@@ -68,46 +68,47 @@ def climb(function: Function, starts: Array, free: Bools, box: Box) -> Place:
     """The maximum that each start (S, p) leads to, moving what is free (S, p)."""
     here = about(function, np.where(free, np.clip(starts, box.low, box.high), starts), free)
     damping = np.full(len(starts), 1e-3)
-    busy = np.arange(len(starts))
+    active = np.arange(len(starts))
     for _ in range(ROUNDS):
-        moves, gain = _moves(_some(here, busy), free[busy], box, damping[busy])
-        busy, moves = busy[gain > NEAR], moves[gain > NEAR]
-        if not len(busy):
+        moves, gain = _newton_moves(_select(here, active), free[active], box, damping[active])
+        active, moves = active[gain > NEAR], moves[gain > NEAR]
+        if not len(active):
             break
-        there = about(function, here.at[busy] + moves, free)
-        better = there.value >= here.value[busy]
-        damping[busy] *= np.where(better, 0.2, 10.0)
-        for old, new in zip(here, there, strict=True):
-            old[busy[better]] = new[better]
-        busy = busy[damping[busy] < 1e8]
+        reached = about(function, here.at[active] + moves, free)
+        better = reached.value >= here.value[active]
+        damping[active] *= np.where(better, 0.2, 10.0)
+        for old, new in zip(here, reached, strict=True):
+            old[active[better]] = new[better]
+        active = active[damping[active] < 1e8]
     return here
 
 
-def _some(place: Place, which: Ints) -> Place:
-    return Place(*(part[which] for part in place))
+def _select(fit: Place, index: Ints) -> Place:
+    """The points with these indices."""
+    return Place(*(part[index] for part in fit))
 
 
-def _moves(here: Place, free: Bools, box: Box, damping: Array) -> tuple[Array, Array]:
+def _newton_moves(here: Place, free: Bools, box: Box, damping: Array) -> tuple[Array, Array]:
     """Newton's steps in the box, and what each would gain."""
-    moving = free & ~_outward(here, box)
+    moving = free & ~_leaves_box(here, box)
     slope = np.where(moving, here.slope, 0.0)
-    sizes, turn = np.linalg.eigh(_curvature(here.bend, moving))
+    sizes, vectors = np.linalg.eigh(_curvature(here.bend, moving))
     sizes = np.maximum(np.abs(sizes), LEAST)
     sizes = sizes + damping[:, None] * sizes.max(axis=1, keepdims=True)
-    moves = matvec(turn, matvec(turn.mT, slope) / sizes)
+    moves = matvec(vectors, matvec(vectors.mT, slope) / sizes)
     moves /= np.maximum(np.abs(moves).max(axis=1, keepdims=True) / REACH, 1.0)
-    there = np.where(free, np.clip(here.at + moves, box.low, box.high), here.at)
-    moves = np.subtract(there, here.at, where=moving, out=np.zeros_like(there))
+    ends = np.where(free, np.clip(here.at + moves, box.low, box.high), here.at)
+    moves = np.subtract(ends, here.at, where=moving, out=np.zeros_like(ends))
     return moves, (slope * moves).sum(axis=1) / 2
 
 
-def _outward(here: Place, box: Box) -> Bools:
-    """What is at the edge of the box and would leave it."""
+def _leaves_box(here: Place, box: Box) -> Bools:
+    """Which coordinates are at the edge of the box and would leave it."""
     return ((here.at <= box.low) & (here.slope <= 0)) | ((here.at >= box.high) & (here.slope >= 0))
 
 
 def _curvature(bend: Array, moving: Bools) -> Array:
-    """Minus the Hessian of what moves; 1 for the rest."""
+    """Minus the Hessian of the moving coordinates; the identity for the others."""
     both = moving[:, :, None] & moving[:, None, :]
     return np.where(both, -bend, np.eye(bend.shape[-1]) * ~moving[:, :, None])
 
@@ -130,43 +131,45 @@ def limits(function: Function, tops: Array, search: Search, box: Box, aim: float
     From points (S, p) above the aim. Where Newton's method does not arrive, the way there is walked.
     """
     here = about(function, np.where(search.free, np.clip(tops, box.low, box.high), tops), search.free)
-    busy = np.arange(len(tops))
+    active = np.arange(len(tops))
     for _ in range(ROUNDS // 3):
-        some = search.some(busy)
-        there = _nearer(_some(here, busy), some, box, aim)
-        each = np.arange(len(busy)), some.which
-        moved = np.abs(there[each] - here.at[busy][each])
-        for old, new in zip(here, about(function, there, some.free), strict=True):
-            old[busy] = new
-        busy = busy[moved > CLOSE]
-        if not len(busy):
+        subset = search.some(active)
+        points = _next_points(_select(here, active), subset, box, aim)
+        own = np.arange(len(active)), subset.which
+        moved = np.abs(points[own] - here.at[active][own])
+        for old, new in zip(here, about(function, points, subset.free), strict=True):
+            old[active] = new
+        active = active[moved > CLOSE]
+        if not len(active):
             break
     ends = here.at[np.arange(len(tops)), search.which]
-    for k in np.flatnonzero(~_arrived(here, tops, search, box, aim)):
-        ends[k] = _walked(function, tops[k], search.some(int(k)), box, aim)
+    for k in np.flatnonzero(~_has_arrived(here, tops, search, box, aim)):
+        ends[k] = _walk_to_limit(function, tops[k], search.some(int(k)), box, aim)
     return ends
 
 
-def _nearer(here: Place, search: Search, box: Box, aim: float) -> Array:
-    """Where the next step leads."""
-    each = np.arange(len(here.at))
-    moving = search.free & ~_outward(here, box)
-    moving[each, search.which] = True
-    asked = zip(search.which, search.side, moving, strict=True)
-    moves = np.stack([_towards(_some(here, each[k : k + 1]), *one, aim) for k, one in enumerate(asked)])
+def _next_points(here: Place, search: Search, box: Box, aim: float) -> Array:
+    """The points after one more step."""
+    index = np.arange(len(here.at))
+    moving = search.free & ~_leaves_box(here, box)
+    moving[index, search.which] = True
+    searches = zip(search.which, search.side, moving, strict=True)
+    moves = np.stack(
+        [_newton_step(_select(here, index[k : k + 1]), *one, aim) for k, one in enumerate(searches)]
+    )
     return np.where(search.free, np.clip(here.at + moves, box.low, box.high), here.at)
 
 
-def _arrived(here: Place, tops: Array, search: Search, box: Box, aim: float) -> Bools:
+def _has_arrived(here: Place, tops: Array, search: Search, box: Box, aim: float) -> Bools:
     each = np.arange(len(tops))
     ends, tops = here.at[each, search.which], tops[each, search.which]
     edges = np.where(search.side > 0, box.high[search.which], box.low[search.which])
-    there = (np.abs(here.value - aim) < SURE) | ((ends == edges) & (here.value > aim))
-    return there & ((ends - tops) * search.side >= 0)
+    is_close = (np.abs(here.value - aim) < SURE) | ((ends == edges) & (here.value > aim))
+    return is_close & ((ends - tops) * search.side >= 0)
 
 
-def _walked(function: Function, top: Array, search: Search, box: Box, aim: float) -> float:
-    """One limit along a grid, then a finer one, the others at their best; between two points by a line."""
+def _walk_to_limit(function: Function, top: Array, search: Search, box: Box, aim: float) -> float:
+    """One limit by a grid and a finer one, the other coordinates optimised; then linear interpolation."""
     j = int(search.which)
     edge = box.high[j] if search.side > 0 else box.low[j]
     free = np.tile(search.free & (np.arange(len(top)) != j), (GRID, 1))
@@ -174,28 +177,31 @@ def _walked(function: Function, top: Array, search: Search, box: Box, aim: float
     for grid in (share**2, share):
         points = np.tile(top, (GRID, 1))
         points[:, j] = ends[0] + (ends[1] - ends[0]) * grid
-        found = climb(function, points, free, box)
-        k = int(np.argmax(found.value < aim))
+        peaks = climb(function, points, free, box)
+        k = int(np.argmax(peaks.value < aim))
         if k == 0:
             return float(edge)
-        top, ends = found.at[k - 1], (points[k - 1, j], points[k, j])
-    before, after = found.value[[k - 1, k]]
+        top, ends = peaks.at[k - 1], (points[k - 1, j], points[k, j])
+    before, after = peaks.value[[k - 1, k]]
     return float(ends[0] + (ends[1] - ends[0]) * (before - aim) / (before - after))
 
 
-def _towards(here: Place, j: int, side: float, moving: Bools, aim: float) -> Array:
-    """Venzon and Moolgavkar's step: the others to their best, number j to where the profile is at the aim."""
+def _newton_step(here: Place, j: int, side: float, moving: Bools, aim: float) -> Array:
+    """Venzon and Moolgavkar's step: coordinate j to where the profile meets the aim, the others optimised."""
     rest = moving & (np.arange(len(moving)) != j)
     slope, bend = here.slope[0], here.bend[0]
-    sizes, turn = np.linalg.eigh(_curvature(here.bend, rest[None])[0])
-    inverse = (turn / np.maximum(np.abs(sizes), LEAST)) @ turn.T
-    lift, along = np.where(rest, slope, 0.0), np.where(rest, bend[j], 0.0)
-    value = here.value[0] + lift @ inverse @ lift / 2
-    first, second = slope[j] + along @ inverse @ lift, bend[j, j] + along @ inverse @ along
+    sizes, vectors = np.linalg.eigh(_curvature(here.bend, rest[None])[0])
+    inverse = (vectors / np.maximum(np.abs(sizes), LEAST)) @ vectors.T
+    other_slopes, cross_bend = np.where(rest, slope, 0.0), np.where(rest, bend[j], 0.0)
+    value = here.value[0] + other_slopes @ inverse @ other_slopes / 2
+    first, second = (
+        slope[j] + cross_bend @ inverse @ other_slopes,
+        bend[j, j] + cross_bend @ inverse @ cross_bend,
+    )
     root = first**2 - 2 * second * (value - aim)
     step = REACH * side if value > aim else -side
     if second < 0 and root >= 0:
         step = float(np.clip((-first - side * np.sqrt(root)) / second, -1.0, 1.0))
-    moves = np.clip(np.where(rest, inverse @ (lift + along * step), 0.0), -1.0, 1.0)
+    moves = np.clip(np.where(rest, inverse @ (other_slopes + cross_bend * step), 0.0), -1.0, 1.0)
     moves[j] = step
     return moves

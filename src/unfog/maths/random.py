@@ -23,7 +23,7 @@ PURPOSES = ("theta", "bias", "actions", "rounds", "agent", "learner", "revealed"
 
 
 def purpose_number(purpose: str) -> int:
-    """A number for a purpose; those beyond the ones known here get one from their name."""
+    """The number of a purpose; for purposes that are not in `PURPOSES`, a hash of the name."""
     return PURPOSES.index(purpose) if purpose in PURPOSES else zlib.crc32(purpose.encode()) | 2**31
 
 
@@ -85,25 +85,25 @@ OUTMOST = (
 def exceeded(tail: Array) -> Array:
     """The value that a standard normal exceeds with this probability: quantile 1 - tail, 0 < tail < 1."""
     xp = tail.__array_namespace__()
-    tail = xp.maximum(tail, xp.finfo(tail.dtype).tiny)  # what is less than any number exceeds nothing
+    tail = xp.maximum(tail, xp.finfo(tail.dtype).tiny)  # a tail of zero has no finite quantile
     away = 0.5 - tail
     near = xp.abs(away) <= MIDDLE
     central = away * _ratio(CENTRAL, MIDDLE**2 - away**2)
     depth = xp.sqrt(-xp.log(xp.minimum(tail, 1 - tail)))
     beyond = xp.where(depth <= FAR, _ratio(OUTER, depth - 1.6), _ratio(OUTMOST, depth - FAR))
-    found: Array = xp.where(near, central, xp.sign(away) * beyond)
-    return found
+    value: Array = xp.where(near, central, xp.sign(away) * beyond)
+    return value
 
 
-def _ratio(terms: Sequence[Sequence[float]], at: Array) -> Array:
-    above, below = (_polynomial(coefficients, at) for coefficients in terms)
+def _ratio(terms: Sequence[Sequence[float]], x: Array) -> Array:
+    above, below = (_polynomial(coefficients, x) for coefficients in terms)
     return above / below
 
 
-def _polynomial(coefficients: Sequence[float], at: Array) -> Array:
-    total = at.__array_namespace__().full_like(at, coefficients[-1])
+def _polynomial(coefficients: Sequence[float], x: Array) -> Array:
+    total = x.__array_namespace__().full_like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
-        total = total * at + coefficient
+        total = total * x + coefficient
     return total
 
 

@@ -82,9 +82,9 @@ class Quotient(NamedTuple):
 
 
 def quotient(other: Array, reference: Array) -> Quotient:
-    """Of the regrets (trials,) of another to those of the reference, whose mean is positive.
+    """The mean regret of `other` (trials,) divided by that of the reference.
 
-    NaN where that mean is not; one trial alone has no standard error (NaN).
+    NaN if the latter is not positive; one trial alone has no standard error (NaN).
     """
     top, bottom = float(other.mean()), float(reference.mean())
     if not bottom > 0:
@@ -105,7 +105,7 @@ class Pool(NamedTuple):
     spread: Array  # sum of squared deviations from the mean
 
     def joined(self, count: int, group: Array) -> "Pool":
-        """With so many trials more, of which a group says (mean, squared deviations) (..., 2)."""
+        """The pool with `count` more trials, whose mean and squared deviations are `group` (..., 2)."""
         n, shift = self.trials, group[..., 0] - self.mean
         spread = self.spread + group[..., 1] + shift**2 * (n * count / (n + count))
         return Pool(n + count, self.mean + shift * (count / (n + count)), spread)

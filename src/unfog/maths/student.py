@@ -27,7 +27,7 @@ TAIL = 25.0  # what is cut off, and what falls between nodes, is of the order of
 
 
 class Noise(NamedTuple):
-    """The noise with everything made that can be made once; arrays alone, so that any engine can hold it."""
+    """The noise with everything that can be computed once; arrays alone, so that any engine can hold it."""
 
     white: Array  # (d, d)  makes the scale I
     logs: Array  # (n,)  ln w
@@ -67,36 +67,40 @@ def mixture(noise: Noise, cov: Array, surprise: Array) -> Mixture:
     xp = surprise.__array_namespace__()
     levels, vectors = eigh(product(product(noise.white, cov), noise.white.mT))
     basis = product(noise.white.mT, vectors)
-    seen = matvec(basis.mT, surprise)
+    projected = matvec(basis.mT, surprise)
     rates = 1 / (xp.maximum(levels, xp.zeros_like(levels))[..., None, :] + xp.exp(-noise.logs)[:, None])
-    density = noise.prior + 0.5 * (xp.log(rates).sum(-1) - _each(rates, seen**2))
-    raised = xp.exp(density - density.max(-1)[..., None])
-    return Mixture(raised / raised.sum(-1)[..., None], rates, basis, seen)
+    density = noise.prior + 0.5 * (xp.log(rates).sum(-1) - _dot_nodes(rates, projected**2))
+    relative = xp.exp(density - density.max(-1)[..., None])
+    return Mixture(relative / relative.sum(-1)[..., None], rates, basis, projected)
 
 
-def _each(rates: Array, values: Array) -> Array:
+def _dot_nodes(rates: Array, values: Array) -> Array:
     """The rates of every node times the values (..., d): (..., n)."""
-    return values @ rates.mT if _in_one_product(rates, values) else matvec(rates, values)
+    return values @ rates.mT if _is_shared(rates, values) else matvec(rates, values)
 
 
-def _in_one_product(rates: Array, values: Array) -> bool:
-    """Whether rates are shared by rounds; over trials alone a product's bits would depend on how many."""
+def _is_shared(rates: Array, values: Array) -> bool:
+    """Whether rounds share the rates: over trials alone, a product's bits would depend on their number."""
     return rates.ndim == 2 and values.ndim > 2
 
 
-def moments(found: Mixture, cov: Array) -> tuple[Array, Array]:
+def moments(mixture: Mixture, cov: Array) -> tuple[Array, Array]:
     """Mean (..., d) and covariance (..., d, d) of a part of the surprise that was N(0, cov) before."""
     xp = cov.__array_namespace__()
-    rates, basis, seen = found.rates, found.basis, found.seen
+    rates, basis, projected = mixture.rates, mixture.basis, mixture.seen
     n, dim = rates.shape[-2:]
-    if _in_one_product(rates, found.weights):
-        first = found.weights @ rates
+    if _is_shared(rates, mixture.weights):
+        first = mixture.weights @ rates
         pairs = (rates[:, :, None] * rates[:, None, :]).reshape(n, dim * dim)
-        second = (found.weights @ pairs).reshape(*first.shape, dim)
+        second = (mixture.weights @ pairs).reshape(*first.shape, dim)
     else:
-        weighed = found.weights[..., None] * rates
-        first, second = weighed.sum(-2), weighed.mT @ rates
-    swing = (second - first[..., :, None] * first[..., None, :]) * seen[..., :, None] * seen[..., None, :]
-    turned = cov @ basis
-    known = first[..., :, None] * xp.eye(dim, dtype=cov.dtype) - swing
-    return matvec(turned, first * seen), cov - turned @ known @ turned.mT
+        weighted = mixture.weights[..., None] * rates
+        first, second = weighted.sum(-2), weighted.mT @ rates
+    excess = (
+        (second - first[..., :, None] * first[..., None, :])
+        * projected[..., :, None]
+        * projected[..., None, :]
+    )
+    loadings = cov @ basis
+    explained = first[..., :, None] * xp.eye(dim, dtype=cov.dtype) - excess
+    return matvec(loadings, first * projected), cov - loadings @ explained @ loadings.mT

@@ -11,15 +11,15 @@ Tree = TypeVar("Tree")
 
 
 def each(function: Callable[..., Array], state: Any, *others: Any) -> Any:
-    """A function of every array in nested tuples, which keep their kind."""
+    """Apply a function to every array in nested tuples; the tuples keep their classes."""
     if not isinstance(state, tuple):
         return function(state, *others)
-    found = [each(function, *parts) for parts in zip(state, *others, strict=True)]
-    return tuple(found) if type(state) is tuple else type(state)(*found)
+    items = [each(function, *parts) for parts in zip(state, *others, strict=True)]
+    return tuple(items) if type(state) is tuple else type(state)(*items)
 
 
 def contiguous(state: Any) -> Any:
-    """The state with all its arrays of NumPy in C order; the same object where they are so already."""
+    """The state with all NumPy arrays in C order; the same object if they already are."""
     if isinstance(state, np.ndarray):
         return state if state.flags.c_contiguous else np.ascontiguousarray(state)
     if not isinstance(state, tuple):
@@ -32,81 +32,83 @@ def contiguous(state: Any) -> Any:
             break
     else:  # as most are
         return state
-    parts = [contiguous(part) for part in state]
-    return tuple(parts) if type(state) is tuple else type(state)(*parts)
+    items = [contiguous(part) for part in state]
+    return tuple(items) if type(state) is tuple else type(state)(*items)
 
 
 def either(where: Bools, new: Tree, old: Tree) -> Tree:
-    """The new state where it is true, the old one elsewhere; the axes of `where` come first in both."""
+    """The new state where `where` is true, the old one elsewhere; the axes of `where` come first in both."""
     xp = where.__array_namespace__()
-    found: Tree = each(lambda now, was: xp.where(_over(where, now), now, was), new, old)
-    return found
+    state: Tree = each(lambda x, y: xp.where(_add_axes(where, x), x, y), new, old)
+    return state
 
 
 def changed(where: Bools, step: Callable[..., Tree], state: Tree, *inputs: Any) -> Tree:
-    """The state where it is false, step(state, *inputs) where it is true.
+    """The state where `where` is false, step(state, *inputs) where it is true.
 
-    All arrays have the axes of `where` in front. NumPy works on the places where it is true alone; a library
-    that compiles needs shapes that depend on no number, and works on all.
+    All arrays have the axes of `where` in front. NumPy computes the step only where it is true; a library
+    that compiles needs fixed shapes and computes it everywhere.
     """
     xp = where.__array_namespace__()
-    found: Tree
+    merged: Tree
     if xp is not np:
         return either(where, step(state, *inputs), state)
     if not where.any():
         return state
     if where.all():
         return step(state, *inputs)
-    some = step(*each(lambda x: x[where], (state, *inputs)))
-    found = each(lambda old, now: _put(old, where, now), state, some)
-    return found
+    stepped = step(*each(lambda x: x[where], (state, *inputs)))
+    merged = each(lambda old, new: _put_values(old, where, new), state, stepped)
+    return merged
 
 
 def if_any(where: Bools, make: Callable[[], Tree], state: Tree) -> Tree:
-    """The state if `where` is true nowhere, for what is dear to make and seldom asked for; else what is made.
+    """`make()` if `where` is true anywhere, else the state: for results that are expensive and rarely needed.
 
-    A library that cannot ask makes it in any case.
+    A library without a conditional calls `make` in any case.
     """
     flow = flow_of(where.__array_namespace__())
     if flow is None:
         return make()
-    found: Tree = flow.choose(where.any(), lambda: _alike(make(), state), lambda: state)
-    return found
+    chosen: Tree = flow.choose(where.any(), lambda: _cast_like(make(), state), lambda: state)
+    return chosen
 
 
 def settle(
     moves: Callable[[Tree], Bools], step: Callable[..., Tree], state: Tree, most: int, *inputs: Any
 ) -> Tree:
-    """Steps where a state still moves, so many at most: as long as any trial moves."""
+    """Take steps where a state still moves, until no trial moves, and `most` of them at most."""
     flow = flow_of(moves(state).__array_namespace__())
     if flow is None:
         for _ in range(most):
             state = changed(moves(state), step, state, *inputs)
         return state
 
-    def again(count: Any, state: Tree) -> tuple[Any, Tree]:
-        return count + 1, _alike(changed(moves(state), step, state, *inputs), state)
+    def step_once(count: Any, state: Tree) -> tuple[Any, Tree]:
+        return count + 1, _cast_like(changed(moves(state), step, state, *inputs), state)
 
     xp = moves(state).__array_namespace__()
-    found: Tree = flow.repeat(
-        lambda at: (at[0] < most) & moves(at[1]).any(), lambda at: again(*at), (xp.asarray(0), state)
+    final: Tree = flow.repeat(
+        lambda carry: (carry[0] < most) & moves(carry[1]).any(),
+        lambda carry: step_once(*carry),
+        (xp.asarray(0), state),
     )[1]
-    return found
+    return final
 
 
-def _alike(new: Tree, old: Tree) -> Tree:
-    """With the kinds of numbers of another."""
-    found: Tree = each(lambda x, y: x.astype(y.dtype), new, old)
-    return found
+def _cast_like(new: Tree, old: Tree) -> Tree:
+    """The new state with the dtypes of the old one."""
+    converted: Tree = each(lambda x, y: x.astype(y.dtype), new, old)
+    return converted
 
 
-def _over(where: Bools, like: Array) -> Bools:
-    """With axes of one for those that only the array has."""
+def _add_axes(where: Bools, like: Array) -> Bools:
+    """The condition with trailing axes of one, to broadcast against `like`."""
     return where.reshape((*where.shape, *(1,) * (like.ndim - where.ndim)))
 
 
-def _put(old: Array, where: Bools, new: Array) -> Array:
-    """A copy with other values in some places."""
-    found = old.copy()
-    found[where] = new
-    return found
+def _put_values(old: Array, where: Bools, new: Array) -> Array:
+    """A copy of `old` with the values `new` where `where` is true."""
+    copy = old.copy()
+    copy[where] = new
+    return copy

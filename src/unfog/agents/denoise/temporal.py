@@ -142,7 +142,7 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
         """The posterior of this moment's context: noisy (..., d), not a number where it was lost."""
         ready, shown = self._ready(parameters, state), temporal_filter.mark(noisy)
         context, reading = temporal_filter.seen_at(parameters, ready.belief, ready.at)
-        seen = context.told(reading, ready.noise, shown.values - parameters.mean, shown.lost())
+        seen = context.condition_on(reading, ready.noise, shown.values - parameters.mean, shown.lost())
         return Context(parameters.mean + seen.mean, seen.cov())
 
     def expected(self, parameters: Clockwork, state: State | Ready) -> tuple[Array, Array]:
@@ -220,7 +220,7 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
         xp = at.__array_namespace__()
         soon = temporal_filter.moved_on(clock, belief, xp.asarray(self.ahead, dtype=at.dtype))
         context, reading = temporal_filter.seen_at(clock, soon, at + self.ahead)
-        seen = context.told(reading, clock.white, xp.zeros_like(context.mean))
+        seen = context.condition_on(reading, clock.white, xp.zeros_like(context.mean))
         found: Array = ((seen.root / clock.scale[:, None]) ** 2).sum((-2, -1))
         return found
 

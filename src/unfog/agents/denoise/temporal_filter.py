@@ -263,7 +263,7 @@ def after(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
 def after_reading(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
     """After a reading alone."""
     _, reading = seen_at(clock, belief, kept.at)
-    return belief.told(reading, kept.noise, kept.noisy.values - clock.mean, kept.noisy.lost())
+    return belief.condition_on(reading, kept.noise, kept.noisy.values - clock.mean, kept.noisy.lost())
 
 
 def least(clock: Clockwork) -> Array:
@@ -279,7 +279,7 @@ def known(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
     if hidden is not None and settled(hidden):
         return belief
     context, _ = seen_at(clock, belief, kept.at)
-    return belief.told(context, least(clock), kept.known.values - clock.mean, hidden)
+    return belief.condition_on(context, least(clock), kept.known.values - clock.mean, hidden)
 
 
 def when(moment: Moment, state: State) -> tuple[Array, Array]:
