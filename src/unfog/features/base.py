@@ -114,7 +114,7 @@ class FeatureMap(Protocol):
 
     @property
     def cells(self) -> int:
-        """Numbers that one design keeps in memory for a moment, beyond a few for each arm."""
+        """Numbers that one design holds in memory temporarily, beyond a few for each arm."""
         ...
 
     def design(self, context: Context) -> Design:
@@ -194,8 +194,8 @@ class Weighed(NamedTuple):
     def expected_sigmoid(self, nodes: int = NODES) -> Array:  # noqa: ARG002
         """E[sigmoid(score)], as exact as the rule is."""
         xp = self.values.__array_namespace__()
-        found: Array = xp.vecdot(sigmoid(self.values), self.weights)
-        return found
+        mean: Array = xp.vecdot(sigmoid(self.values), self.weights)
+        return mean
 
 
 def linear_form(weight: Array, mean: Array, cov: Array) -> Form:
@@ -217,6 +217,6 @@ def shifted(shift: Array) -> Array:
 def quadratic_form(mean: Array, root: Array, cov: Array) -> Array:
     """E[w'C w] with w ~ N(mean, root root'): mean (..., k), root (..., k, n), cov (..., k, k) -> (...,)."""
     xp = mean.__array_namespace__()
-    certain = xp.vecdot(mean, (cov @ mean[..., None])[..., 0])
-    found: Array = certain + (product(cov, root) * root).sum((-2, -1))
-    return found
+    at_mean = xp.vecdot(mean, (cov @ mean[..., None])[..., 0])
+    expected: Array = at_mean + (product(cov, root) * root).sum((-2, -1))
+    return expected

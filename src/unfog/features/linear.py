@@ -107,9 +107,9 @@ class Matrix(NamedTuple):
         """[I, -I x s']: E[G c] = G v - G s."""
         xp = shift.__array_namespace__()
         eye = xp.eye(self.size, dtype=shift.dtype)
-        placed = eye[:, :, None] * shift[..., None, None, :]
-        whole = xp.broadcast_to(eye, (*shift.shape[:-1], *eye.shape))
-        matrix: Array = xp.concat([whole, -flat(placed)], axis=-1)
+        shifts = eye[:, :, None] * shift[..., None, None, :]
+        eyes = xp.broadcast_to(eye, (*shift.shape[:-1], *eye.shape))
+        matrix: Array = xp.concat([eyes, -flat(shifts)], axis=-1)
         return matrix
 
     def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:  # noqa: ARG002
@@ -288,19 +288,19 @@ class OwnDesign(NamedTuple):
         """Variance of every arm's score under a belief about theta."""
         xp = self.mean.__array_namespace__()
         half = self.rows() @ belief.root
-        found: Array = xp.vecdot(half, half)
-        return found
+        variances: Array = xp.vecdot(half, half)
+        return variances
 
     def covariance(self, arm: Ints) -> Array:
         """Cov(phi(arm, c)): the arm's block, (..., m, m)."""
         xp, cov = self.mean.__array_namespace__(), self.cov
         size = cov.shape[-1] // self.arms
         grid = cov.reshape(*cov.shape[:-2], self.arms, size, self.arms, size)
-        place = xp.arange(self.arms)
-        blocks = xp.moveaxis(grid, -2, -3)[..., place, place, :, :]
+        arms = xp.arange(self.arms)
+        blocks = xp.moveaxis(grid, -2, -3)[..., arms, arms, :, :]
         batch = blocks.shape[:-3]
-        shared = [1] * (arm.ndim - len(batch)) if batch else []  # axes of arms that the covariance lacks
-        return take(blocks.reshape(*shared, *batch, self.arms, size, size), arm, 2)
+        missing = [1] * (arm.ndim - len(batch)) if batch else []  # axes of arms that the covariance lacks
+        return take(blocks.reshape(*missing, *batch, self.arms, size, size), arm, 2)
 
     def context_variance(self, belief: Gaussian, arm: Ints) -> Array:
         """E[theta'Cov(phi(arm, c))theta]: what not knowing the context adds to a reward's variance."""
@@ -346,11 +346,11 @@ class Own(NamedTuple):
         return self.design(certain(context))
 
     def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:  # noqa: ARG002
-        """Those of theta, at the place of the arm's context."""
+        """The coordinates of theta in the arm's part of the context, zero elsewhere."""
         xp = theta.__array_namespace__()
-        place = (xp.arange(self.arms) == arm[..., None]).astype(theta.dtype)
-        found = place[..., None] * theta[..., None, :]
-        return found.reshape(*found.shape[:-2], -1)
+        one_hot = (xp.arange(self.arms) == arm[..., None]).astype(theta.dtype)
+        blocks = one_hot[..., None] * theta[..., None, :]
+        return blocks.reshape(*blocks.shape[:-2], -1)
 
     def over_rounds(self) -> "Own":
         """The same map: it holds nothing of a trial's own."""
@@ -378,15 +378,15 @@ def own(actions: Array) -> Own:
 
 
 def of_all_arms(features: FeatureMap, law: Numbers) -> Numbers:
-    """The mean or covariance of all arms' contexts, where that of one arm is given: independent, and alike.
+    """The mean or covariance of all arms' contexts, independent and alike, from that of one arm.
 
-    Whatever else is given, or belongs to another map, comes back as it is.
+    Anything else, and whatever belongs to another map, comes back as it is.
     """
     if not isinstance(features, Own) or features.arms == 1:
         return law
     try:
         shape = np.shape(law)
-    except ValueError:  # it is ragged, for others to complain of
+    except ValueError:  # ragged: refused elsewhere
         return law
     if shape == (features.size,):
         return np.tile(law, features.arms)

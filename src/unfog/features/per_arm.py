@@ -9,11 +9,11 @@ from unfog.maths.arrays import Array, Ints, flat, matvec, rowdots, take
 from unfog.maths.gaussian import Blocks, Gaussian
 
 
-def _place(arm: Ints, arms: int, like: Array) -> Array:
-    """Where an arm's block is: (...,) -> (..., K), one at the arm and zero elsewhere."""
+def _one_hot(arm: Ints, arms: int, like: Array) -> Array:
+    """One at the arm and zero elsewhere: (...,) -> (..., K)."""
     xp = like.__array_namespace__()
-    found: Array = (xp.arange(arms) == arm[..., None]).astype(like.dtype)
-    return found
+    one_hot: Array = (xp.arange(arms) == arm[..., None]).astype(like.dtype)
+    return one_hot
 
 
 class PerArmDesign(NamedTuple):
@@ -29,7 +29,7 @@ class PerArmDesign(NamedTuple):
 
     def place(self, arm: Ints) -> Array:
         """Where an arm's block is: (...,) -> (..., K), one at the arm and zero elsewhere."""
-        return _place(arm, self.arms, self.mean)
+        return _one_hot(arm, self.arms, self.mean)
 
     def scores(self, theta: Array) -> Array:
         """psi(a)'theta of every arm."""
@@ -44,13 +44,13 @@ class PerArmDesign(NamedTuple):
         xp = self.mean.__array_namespace__()
         _, root = self._by_arm(belief)
         half = (self.mean[..., None, None, :] @ root)[..., 0, :]
-        found: Array = xp.vecdot(half, half)
-        return found
+        variances: Array = xp.vecdot(half, half)
+        return variances
 
     def covariance(self, arm: Ints) -> Array:
         """Cov(phi(arm, c))."""
-        place = self.place(arm)
-        grid = (place[..., :, None] * place[..., None, :])[..., :, None, :, None]
+        one_hot = self.place(arm)
+        grid = (one_hot[..., :, None] * one_hot[..., None, :])[..., :, None, :, None]
         blocks = grid * self.cov[..., None, :, None, :]
         size = self.arms * self.mean.shape[-1]
         return blocks.reshape(*blocks.shape[:-4], size, size)
@@ -70,11 +70,11 @@ class PerArmDesign(NamedTuple):
 
     def context_slope(self, theta: Array, arm: Ints) -> Array:
         """Cov(phi(arm, c)) theta: half the gradient of theta'Cov(phi)theta."""
-        place = self.place(arm)[..., None]
-        return flat(place * matvec(self.cov, (place.mT @ self.cut(theta))[..., 0, :])[..., None, :])
+        one_hot = self.place(arm)[..., None]
+        return flat(one_hot * matvec(self.cov, (one_hot.mT @ self.cut(theta))[..., 0, :])[..., None, :])
 
     def _by_arm(self, belief: Gaussian | Blocks) -> tuple[Array, Array]:
-        """Mean (..., K, k) and root (..., K, k, n) of a belief, whose root may be that of all arms."""
+        """Mean (..., K, k) and root (..., K, k, n) of a belief, cut by arm unless it is in blocks."""
         if belief.mean.ndim > belief.centre.ndim:  # it is in blocks
             return belief.mean, belief.root
         root = belief.root
@@ -117,22 +117,22 @@ class PerArm(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """The structure needs no room of its own."""
+        """None: the structure needs no memory of its own."""
         return 0
 
     def design(self, context: Context) -> PerArmDesign:
         """Expected features of every arm."""
-        return PerArmDesign(self.arms, *(_bordered(*context) if self.intercept else context))
+        return PerArmDesign(self.arms, *(_prepend_intercept(*context) if self.intercept else context))
 
     def at(self, context: Array) -> PerArmDesign:
         """Features of every arm at a known context."""
         return self.design(certain(context))
 
     def lift(self, unbiased: Array, arm: Ints) -> Array:
-        """[v, 1] at the place of the arm."""
+        """[v, 1] in the block of the arm."""
         xp = unbiased.__array_namespace__()
-        one = xp.concat([unbiased, xp.ones_like(unbiased[..., :1])], axis=-1)
-        return flat(_place(arm, self.arms, unbiased)[..., None] * one[..., None, :])
+        extended = xp.concat([unbiased, xp.ones_like(unbiased[..., :1])], axis=-1)
+        return flat(_one_hot(arm, self.arms, unbiased)[..., None] * extended[..., None, :])
 
     def projection(self, shift: Array, cov: Array) -> Array:  # noqa: ARG002
         """[I, -s], that of one block, and above it the row that takes [v, 1] to the intercept's 1."""
@@ -141,13 +141,13 @@ class PerArm(NamedTuple):
             return slopes
         xp = shift.__array_namespace__()
         last = xp.concat([xp.zeros_like(shift), xp.ones_like(shift[..., :1])], axis=-1)
-        whole: Array = xp.concat([last[..., None, :], slopes], axis=-2)
-        return whole
+        matrix: Array = xp.concat([last[..., None, :], slopes], axis=-2)
+        return matrix
 
     def slope(self, mean: Array, theta: Array, arm: Ints) -> Array:
         """The slopes among theta_a."""
         blocks = theta.reshape(*theta.shape[:-1], self.arms, self.block)
-        chosen = (_place(arm, self.arms, mean)[..., None, :] @ blocks)[..., 0, :]
+        chosen = (_one_hot(arm, self.arms, mean)[..., None, :] @ blocks)[..., 0, :]
         return chosen[..., int(self.intercept) :]
 
     def over_rounds(self) -> "PerArm":
@@ -155,23 +155,23 @@ class PerArm(NamedTuple):
         return self
 
 
-def _bordered(mean: Array, cov: Array) -> tuple[Array, Array]:
+def _prepend_intercept(mean: Array, cov: Array) -> tuple[Array, Array]:
     """The moments of [1, c]."""
     xp = mean.__array_namespace__()
     if xp is np:
-        return _set_in(1.0, mean, 1), _set_in(0.0, cov, 2)
-    longer = xp.concat([xp.ones_like(mean[..., :1]), mean], axis=-1)
+        return _pad_front(1.0, mean, 1), _pad_front(0.0, cov, 2)
+    extended = xp.concat([xp.ones_like(mean[..., :1]), mean], axis=-1)
     rows = xp.concat([xp.zeros_like(cov[..., :1, :]), cov], axis=-2)
-    return longer, xp.concat([xp.zeros_like(rows[..., :1]), rows], axis=-1)
+    return extended, xp.concat([xp.zeros_like(rows[..., :1]), rows], axis=-1)
 
 
-def _set_in(border: float, inner: Array, axes: int) -> Array:
-    """With one more entry in front, along each of so many last axes; NumPy writes faster than it joins."""
+def _pad_front(border: float, inner: Array, axes: int) -> Array:
+    """`inner` with one more entry in front along its last axes; in NumPy faster than concatenation."""
     last = inner.ndim - axes
-    found = np.full((*inner.shape[:last], *(n + 1 for n in inner.shape[last:])), border, inner.dtype)
-    inside: Any = (..., *[slice(1, None)] * axes)
-    found[inside] = inner
-    return found
+    padded = np.full((*inner.shape[:last], *(n + 1 for n in inner.shape[last:])), border, inner.dtype)
+    inner_index: Any = (..., *[slice(1, None)] * axes)
+    padded[inner_index] = inner
+    return padded
 
 
 def per_arm(actions: Array, *, intercept: bool = True) -> PerArm:

@@ -80,8 +80,8 @@ class QuadraticDesign(NamedTuple):
         action, squares = take(self.table, arm)[..., d : 2 * d], theta[..., d : 2 * d]
         slope = matvec(self.cov, action * theta[..., 2 * d :] + 2 * self.mean * squares)
         bend = 2 * self.mean * slope + 2 * matvec(self.cov**2, squares)
-        found: Array = xp.concat([xp.zeros_like(slope), bend, action * slope], axis=-1)
-        return found
+        half_gradient: Array = xp.concat([xp.zeros_like(slope), bend, action * slope], axis=-1)
+        return half_gradient
 
     def laws(self, theta: Array) -> "QuadraticLaws":
         """The laws of the scores: their curvature in c is diag(theta_2), the same for every arm."""

@@ -106,7 +106,7 @@ class Quadrature(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many features: m, asked of phi at one action and the context zero."""
+        """How many features: m, from phi at one action and the context zero."""
         xp = self.actions.__array_namespace__()
         first = self.actions[..., 0, :]
         return self.function(first, xp.zeros(self.nodes.shape[-1], dtype=first.dtype)).shape[-1]
@@ -122,13 +122,15 @@ class Quadrature(NamedTuple):
         return 2 * GROUP * self.arms * self.size
 
     def _expect(self, points: Array, weights: Array) -> QuadratureDesign:
+        """The design with these points and weights."""
         # A few nodes at a time: all at once would be a thousand times the memory of everything else.
-        rows = sum(self._weighed(points, weights, first) for first in range(0, weights.shape[0], GROUP))
+        rows = sum(self._weigh_group(points, weights, first) for first in range(0, weights.shape[0], GROUP))
         return QuadratureDesign(rows, self.function, self.actions, points, weights)
 
-    def _weighed(self, points: Array, weights: Array, first: int) -> Any:
-        some = points[..., first : first + GROUP, None, :]
-        values = self.function(self.actions[..., None, :, :], some)
+    def _weigh_group(self, points: Array, weights: Array, first: int) -> Any:
+        """The weighted sum of features over one group of points."""
+        group = points[..., first : first + GROUP, None, :]
+        values = self.function(self.actions[..., None, :, :], group)
         return (weights[first : first + GROUP, None, None] * values).sum(-3)
 
     def design(self, context: Context) -> QuadratureDesign:

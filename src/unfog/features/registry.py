@@ -36,42 +36,42 @@ def builder(features: str | MapBuilder) -> MapBuilder:
         allowed = f"unfog.features.quadrature(phi, dim) in Python, or {IMPORTED} made so"
         raise InputError("features", "'quadrature' alone does not say which phi", allowed)
     if isinstance(features, str) and REFERENCE.fullmatch(features):
-        made = imported("features", features, IMPORTED)
-        if not callable(made):
-            raise InputError("features", f"{features!r} is {made!r}", IMPORTED)
-        return made
+        build = imported("features", features, IMPORTED)
+        if not callable(build):
+            raise InputError("features", f"{features!r} is {build!r}", IMPORTED)
+        return build
     if not isinstance(features, str) or features not in BUILT_IN:
         raise InputError("features", shown(features), f"{', '.join(BUILT_IN)}, or {IMPORTED}")
     return BUILT_IN[features]
 
 
 def check_map(make: Callable[[], FeatureMap], number: int, dim: int) -> None:
-    """One look at what a map of one's own gives back, for so many actions and contexts of this dimension."""
+    """Check the shapes of what a custom map returns, for so many actions and contexts of this dimension."""
     try:
         features = make()
         size = features.size
         designs = features.design(Context(np.zeros(dim), np.eye(dim))), features.at(np.zeros(dim))
-        found = [(d.scores(np.zeros(size)).shape, d.row(np.zeros((), np.intp)).shape) for d in designs]
+        shapes = [(d.scores(np.zeros(size)).shape, d.row(np.zeros((), np.intp)).shape) for d in designs]
     except InputError:
         raise
     except Exception as error:  # whoever wrote it may raise anything
-        what = f"fail on {number} actions and a context of {dim} ({error!r})"
-        raise InputError("features", what, ALLOWED) from error
-    if set(found) != {((number,), (size,))}:
-        raise InputError("features", f"give scores and rows of shapes {found[0]}", ALLOWED)
+        problem = f"fail on {number} actions and a context of {dim} ({error!r})"
+        raise InputError("features", problem, ALLOWED) from error
+    if set(shapes) != {((number,), (size,))}:
+        raise InputError("features", f"give scores and rows of shapes {shapes[0]}", ALLOWED)
 
 
 def prior(features: FeatureMap, mean: Numbers, cov: Numbers) -> tuple[Array, Array]:
-    """Mean (m,) and covariance; where arms have features of their own, that of one stands for all, in blocks.
+    """Mean (m,) and covariance of theta: (m, m), or (K, k, k) in blocks.
 
-    The covariance is (m, m), or (K, k, k) in blocks.
+    Where arms have features of their own, the prior may be given for one arm and then holds for each.
     """
     if isinstance(features, PerArm) and in_blocks(features, cov):
-        each = validation.covariance("prior_cov", cov, features.block)
-        covs = np.tile(each, (features.arms, 1, 1))
+        block_cov = validation.covariance("prior_cov", cov, features.block)
+        covs = np.tile(block_cov, (features.arms, 1, 1))
     else:
         covs = validation.covariance("prior_cov", cov, features.size)
-    if isinstance(features, PerArm) and _fits(mean, features.block):
+    if isinstance(features, PerArm) and _has_size(mean, features.block):
         return np.tile(validation.vector("prior_mean", mean, features.block), features.arms), covs
     return validation.vector("prior_mean", mean, features.size), covs
 
@@ -84,12 +84,12 @@ def numbers(features: FeatureMap, cov: Numbers) -> int:
 
 
 def in_blocks(features: FeatureMap, cov: Numbers) -> bool:
-    """Whether a covariance is that of one arm, and so stands for independent blocks."""
-    return isinstance(features, PerArm) and _fits(cov, features.block)
+    """Whether a covariance is that of one arm, and so is repeated in independent blocks."""
+    return isinstance(features, PerArm) and _has_size(cov, features.block)
 
 
-def _fits(value: Numbers, size: int) -> bool:
-    """Whether a number, a list or a matrix is one of this size; what is ragged is not."""
+def _has_size(value: Numbers, size: int) -> bool:
+    """Whether a number, a list or a matrix has this size; False for ragged lists."""
     try:
         return np.shape(value) in ((), (size,), (size, size))
     except ValueError:
