@@ -1,7 +1,7 @@
 """An agent is three parts that go together: what it can do follows from them, and what cannot be is refused.
 
-Parts are looked at once, when the agent is made; the agent and the problem once more, before anything runs.
-Complaints name the agent, the part, and what would do.
+Parts are checked when the agent is put together; the agent and the problem are checked again before anything
+runs. Errors name the agent, the part, and what would do instead.
 """
 
 from dataclasses import dataclass, is_dataclass, replace
@@ -137,8 +137,8 @@ class Agent:
         """Check the parts by themselves, and with each other."""
         if not isinstance(self.name, str) or not self.name.strip() or not self.name.isprintable():
             raise InputError("name", repr(self.name), "a word, on one line")
-        for place in PLACES:
-            check_part(self.name, place, vars(self)[place])
+        for role in PLACES:
+            check_part(self.name, role, vars(self)[role])
         if self.binary is not None:
             check_part(self.name, "binary", self.binary)
             if self.binary.rewards != "bernoulli":
@@ -150,19 +150,20 @@ class Agent:
             self._check_limit(self.limit)
 
     def _check_beside(self, learner: Learner) -> None:
+        """Refuse a learner that does not go with the denoiser or the chooser."""
         field = f"{self.name}.learner"
         if missing := learner.misses(self.denoiser):
             what = f"{learner.name!r} beside the denoiser {self.denoiser.name!r}"
             raise InputError(field, what, f"beside it {missing}")
-        told = self.chooser.tells if isinstance(self.chooser, Tells) else ""
-        if learner.hears and learner.hears != told:
-            instead = f", which tells the {told}" if told else ""
+        tells = self.chooser.tells if isinstance(self.chooser, Tells) else ""
+        if learner.hears and learner.hears != tells:
+            instead = f", which tells the {tells}" if tells else ""
             what = f"{learner.name!r} beside the chooser {self.chooser.name!r}{instead}"
             allowed = f"beside it a chooser that tells the {learner.hears} of each choice (Tells)"
             raise InputError(field, what, allowed)
 
     def _check_chooser(self) -> None:
-        """The learner for rewards of 0 or 1 is looked at once it is the learner, with settings of its own."""
+        """Refuse a chooser that does not go with the learner; `binary` is checked when it is the learner."""
         learner, chooser = self.learner, self.chooser
         if missing := chooser.misses(learner):
             what = f"{chooser.name!r} beside the learner {learner.name!r}"
@@ -172,6 +173,7 @@ class Agent:
             raise InputError(f"{self.name}.learner", what, "beside it the chooser that its belief is for")
 
     def _check_limit(self, limit: float) -> None:
+        """Refuse a limit where the parts do not say what readings or rewards they expect."""
         field = f"{self.name}.limit"
         validation.positive(field, limit)
         if self.can.expect is None:
@@ -183,7 +185,7 @@ class Agent:
 
     @property
     def sees_context(self) -> bool:
-        """Whether it is shown true contexts after their rewards."""
+        """Whether it is shown true contexts, after their rewards."""
         return self.denoiser.sees_context
 
     @property
@@ -209,7 +211,7 @@ class Agent:
 
     def same_as(self, other: "Agent") -> bool:
         """Whether both have the same parts and the same limit."""
-        return all(vars(self)[place] == vars(other)[place] for place in (*PLACES, "limit"))
+        return all(vars(self)[role] == vars(other)[role] for role in (*PLACES, "limit"))
 
     def for_rewards(self, kind: str) -> "Agent":
         """The same agent with its learner for this kind of rewards; KeyError where it has none."""
@@ -220,16 +222,16 @@ class Agent:
         return replace(self, learner=self.binary)
 
 
-def check_part(agent: str, place: str, part: Any) -> None:
-    """Refuse what is no part, and say what would be one."""
-    contract, field = PLACES.get(place, Learner), f"{agent}.{place}"
+def check_part(agent: str, role: str, part: Any) -> None:
+    """Raise InputError if this is not a part for this role, and say what would be one."""
+    contract, field = PLACES.get(role, Learner), f"{agent}.{role}"
     if isinstance(part, type):
         raise InputError(field, f"the class {part.__name__}", f"an instance: {part.__name__}()")
     lacks = ", ".join(name for name in _members(contract) if name not in dir(part))
     if lacks:
-        made = f"an instance of a frozen dataclass that inherits {contract.__name__} of agents/base.py"
-        raise InputError(field, f"{type(part).__name__} has no {lacks}", made)
-    if not _frozen(part):
+        allowed = f"an instance of a frozen dataclass that inherits {contract.__name__} of agents/base.py"
+        raise InputError(field, f"{type(part).__name__} has no {lacks}", allowed)
+    if not _is_frozen(part):
         raise InputError(field, f"{type(part).__name__} can be changed", "a frozen dataclass")
     try:
         hash(part)
@@ -243,16 +245,16 @@ def check_part(agent: str, place: str, part: Any) -> None:
 
 
 def _check_learner(field: str, learner: Learner) -> None:
-    """What it is for, and what it needs."""
+    """Check what the learner is for, and what it needs."""
     one_of(f"{field}.rewards", learner.rewards, KINDS)
-    for place, needs in (("needs", learner.needs), ("needs_features", learner.needs_features)):
-        _check_kinds(f"{field}.{place}", needs, "a tuple of abilities: (Rewinds,)")
+    for name, needs in (("needs", learner.needs), ("needs_features", learner.needs_features)):
+        _check_kinds(f"{field}.{name}", needs, "a tuple of abilities: (Rewinds,)")
     if learner.hears != "":
         _check_word(f"{field}.hears", learner.hears)
 
 
 def _check_chooser(field: str, chooser: Chooser) -> None:
-    """What it needs, and what it tells."""
+    """Check what the chooser needs, and what it tells."""
     _check_kinds(f"{field}.needs_learner", chooser.needs_learner, "a tuple of kinds of learner")
     if isinstance(chooser, Tells):
         _check_word(f"{field}.tells", chooser.tells)
@@ -264,26 +266,27 @@ def _check_kinds(field: str, needs: object, allowed: str) -> None:
 
 
 def _check_word(field: str, word: object) -> None:
-    """What is told of a choice has a name, so that both sides mean the same."""
+    """Check the word that names what a chooser tells and a learner hears."""
     if not isinstance(word, str) or not word.strip():
         raise InputError(field, repr(word), "a word for what is told of each choice, such as 'probability'")
 
 
-def _frozen(part: Any) -> bool:
-    """Whether it is made by a frozen dataclass, of its own and not of a parent alone."""
+def _is_frozen(part: Any) -> bool:
+    """Whether its class itself, and not only a parent, is a frozen dataclass."""
     params = vars(type(part)).get("__dataclass_params__")
     return is_dataclass(part) and params is not None and bool(params.frozen)
 
 
 def _members(contract: Any) -> list[str]:
-    """What a contract asks for by name."""
+    """The public names that a contract asks for."""
     own = [
         name for kind in contract.__mro__ for name in (*vars(kind), *vars(kind).get("__annotations__", ()))
     ]
     return sorted({name for name in own if not name.startswith("_")})
 
 
-def _refuse_unheard(agent: Agent, logged: bool) -> None:
+def _check_logged(agent: Agent, logged: bool) -> None:
+    """Refuse a log for an agent that must hear how arms were chosen: a log does not say."""
     if logged and agent.can.tell_choice is not None:
         what = f"{agent.name!r} must hear how each arm was chosen"
         raise InputError("agents", what, "agents that learn from arms and rewards alone")
@@ -300,13 +303,13 @@ def refuse_misfit(
     asked: bool = False,
     logged: bool = False,
 ) -> None:
-    """Complain of an agent that cannot play a problem.
+    """Raise InputError if an agent cannot play a problem.
 
     `partial`: some true contexts come late, or never; `has_bias`: there is a true bias to be told; `asked`:
-    true contexts are shown to who asks for them; `logged`: arms come from a log, which does not say how they
-    were chosen.
+    true contexts are shown only on request; `logged`: arms come from a log, which does not say how they were
+    chosen.
     """
-    _refuse_unheard(agent, logged)
+    _check_logged(agent, logged)
     if agent.learner.rewards != rewards:
         what = f"{agent.name!r} learns from {agent.learner.rewards} rewards"
         raise InputError("agents", what, f"agents for {rewards} rewards")

@@ -195,8 +195,8 @@ class Known(Evidence):
     def context_variance(self) -> Array:
         """Zero."""
         xp = self.arm.__array_namespace__()
-        nothing: Array = xp.zeros(self.arm.shape, dtype=self.belief.root.dtype)
-        return nothing
+        zeros: Array = xp.zeros(self.arm.shape, dtype=self.belief.root.dtype)
+        return zeros
 
 
 @runtime_checkable
@@ -232,14 +232,14 @@ class Learner(Part, Protocol):
 
     def misses(self, denoiser: Denoiser) -> str:
         """What it needs beside it and this denoiser is not, in words; nothing where they go together."""
-        return _lacking(denoiser, (*self.needs, Rewinds) if isinstance(self, LooksBack) else self.needs)
+        return _first_missing(denoiser, (*self.needs, Rewinds) if isinstance(self, LooksBack) else self.needs)
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """Complain, with InputError, of a problem that it is not for."""
         for ability in self.needs_features:
             if not isinstance(features, ability):
                 what = f"{self.name!r} with the features {type(features).__name__}"
-                raise InputError("learner", what, f"with it {_first(ability)}")
+                raise InputError("learner", what, f"with it {_describe(ability)}")
 
     def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array | None:
         """The variance of a reward given theta, (...,); None where rewards have bounds of their own.
@@ -266,7 +266,7 @@ class Learner(Part, Protocol):
 
 
 def _no_noise(arm: Ints) -> None:
-    """Rewards have bounds of their own."""
+    """No variance: the rewards' range bounds it."""
 
 
 class View(NamedTuple):
@@ -318,7 +318,7 @@ class Chooser(Part, Protocol):
 
     def misses(self, learner: Learner) -> str:
         """What it needs beside it and this learner is not, in words; nothing where they go together."""
-        return _lacking(learner, self.needs_learner)
+        return _first_missing(learner, self.needs_learner)
 
     @property
     def propensity(self) -> Literal["exact", "estimated"]:
@@ -337,22 +337,22 @@ class Chooser(Part, Protocol):
         """With which probability each arm is chosen, (..., K); from draws (n, ..., w), unless known."""
         xp = draws.__array_namespace__()
         arms = xp.arange(view.design.scores(view.belief.centre).shape[-1])
-        taken = [self.choose(view, normals)[..., None] == arms for normals in draws]
-        found: Array = xp.stack(taken).astype(draws.dtype).mean(0)
-        return found
+        is_chosen = [self.choose(view, normals)[..., None] == arms for normals in draws]
+        shares: Array = xp.stack(is_chosen).astype(draws.dtype).mean(0)
+        return shares
 
     def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
         """What `choose` and `probabilities` say, at once: who works something out for both does it once."""
         return self.choose(view, normals), self.probabilities(view, draws)
 
 
-def _lacking(part: Part, needs: tuple[type, ...]) -> str:
-    """The first of these abilities that a part has not, in words; nothing where it has all."""
-    return next((_first(ability) for ability in needs if not isinstance(part, ability)), "")
+def _first_missing(part: Part, needs: tuple[type, ...]) -> str:
+    """The first of these abilities that a part lacks, in words; empty if it has all."""
+    return next((_describe(ability) for ability in needs if not isinstance(part, ability)), "")
 
 
-def _first(ability: type) -> str:
-    """The first sentence on an ability, and its name; a part by its name alone."""
+def _describe(ability: type) -> str:
+    """An ability in words: the first sentence of its docstring, and its name; for a part, its name alone."""
     if Learner in ability.__mro__:
         return f"the learner {vars(ability)['name']!r}"
     text = (ability.__doc__ or ability.__name__).splitlines()[0].rstrip(".")
@@ -578,8 +578,8 @@ class Corrects(Protocol):
 def is_news(before: Array, after: Array) -> Bools:
     """Where something else is known of a true context than was before: (..., d) each -> (...,)."""
     xp = after.__array_namespace__()
-    found: Bools = ((before != after) & ~(xp.isnan(before) & xp.isnan(after))).any(-1)
-    return found
+    news: Bools = ((before != after) & ~(xp.isnan(before) & xp.isnan(after))).any(-1)
+    return news
 
 
 class Term(NamedTuple):

@@ -74,8 +74,8 @@ _paper = partial(Agent, learner=Conjugate(), chooser=Thompson(), binary=LMC())
 _ours = partial(
     Agent, learner=Scaled(), chooser=RandUcb(), binary=Adf(marginal=True), reference=OURS, limit=6.0
 )
-# Who does not believe what it is told of the channel takes theta's spread for a guess, too.
-_wary = partial(_ours, learner=Scaled(ratio=2.0, doubt=0.2, larger=0.8, mixed=True))
+# An agent that doubts what it is told of the channel doubts the told spread of theta, too.
+_cautious = partial(_ours, learner=Scaled(ratio=2.0, doubt=0.2, larger=0.8, mixed=True))
 
 # fmt: off
 _ROWS = [
@@ -100,10 +100,11 @@ _ROWS = [
           summary="our default where true contexts come after rewards"),
     _ours("unfog-oracle", KnownBias(),
           summary="our default, told the bias: what not knowing it costs"),
-    _wary("adaptive", Adaptive(),
-          summary="finds out how large the noise is, how fast the bias walks, and whether tails are heavy"),
-    _wary("adaptive-delayed", Adaptive(pairs=True), binary=Adf(),
-          summary="adaptive where true contexts come after rewards"),
+    _cautious("adaptive", Adaptive(),
+              summary="finds out how large the noise is, how fast the bias walks, "
+              "and whether tails are heavy"),
+    _cautious("adaptive-delayed", Adaptive(pairs=True), binary=Adf(),
+              summary="adaptive where true contexts come after rewards"),
     _ours("coupled", Exact(), learner=Coupled(), binary=None,
           summary="unfog with one Gaussian over theta and the bias: rewards, too, tell of the bias"),
     _ours("gaps", Incomplete(),
@@ -160,9 +161,9 @@ WHEN = {
 }
 
 
-def playable(told: Collection[str] = ()) -> list[str]:
-    """The rows for worlds that tell these of the laws of contexts (`BEYOND`), besides their moments."""
-    return [name for name, row in AGENTS.items() if {*row.denoiser.needs_knowledge} <= {*told}]
+def playable(facts: Collection[str] = ()) -> list[str]:
+    """The rows for worlds that tell these facts about contexts (of `BEYOND`) besides their moments."""
+    return [name for name, row in AGENTS.items() if {*row.denoiser.needs_knowledge} <= {*facts}]
 
 
 class Catalogue(Mapping[str, Agent]):
@@ -178,7 +179,7 @@ class Catalogue(Mapping[str, Agent]):
     def __init__(
         self, kind: str = "gaussian", own: Iterable[Agent] = (), told: Collection[str] = BEYOND
     ) -> None:
-        """For a kind of rewards, and for worlds that tell these of the laws of contexts."""
+        """For a kind of rewards, and for worlds that tell these facts about contexts (`BEYOND`)."""
         self.kind, self.own, self._listed = kind, {row.name: row for row in own}, playable(told)
 
     def __iter__(self) -> Iterator[str]:
@@ -190,8 +191,8 @@ class Catalogue(Mapping[str, Agent]):
 
     def __getitem__(self, name: str) -> Agent:
         if name not in self.own:
-            return _row(self.kind, name)
-        return _fitted(self.own[name], self.kind)
+            return _find_row(self.kind, name)
+        return _fit_rewards(self.own[name], self.kind)
 
     def allowed(self) -> str:
         """What may be named, in words."""
@@ -205,30 +206,31 @@ class Catalogue(Mapping[str, Agent]):
 
 
 @cache
-def _row(kind: str, name: str) -> Agent:
+def _find_row(kind: str, name: str) -> Agent:
+    """The agent of this name: imported, or spelled out of rows and parts."""
     if REFERENCE.fullmatch(name) and name.partition(":")[0] not in EVERY:
-        return _fitted(_imported(name), kind)
+        return _fit_rewards(_import_agent(name), kind)
     return spelled_out(EVERY, name, kind)
 
 
-def _fitted(own: Agent, kind: str) -> Agent:
-    """One's own row with its learner for this kind of rewards, where it has another."""
-    other = own.binary is not None and own.binary.rewards == kind
-    return own.for_rewards(kind) if other else own
+def _fit_rewards(agent: Agent, kind: str) -> Agent:
+    """A custom agent with its learner for this kind of rewards, if it has one."""
+    has_other = agent.binary is not None and agent.binary.rewards == kind
+    return agent.for_rewards(kind) if has_other else agent
 
 
-def _imported(name: str) -> Agent:
-    """The agent of one's own that is called module:name, under that name."""
+def _import_agent(name: str) -> Agent:
+    """Import the custom agent module:name, under that name."""
     allowed = "module:name of an unfog.Agent"
-    found = imported(name, name, allowed)
-    if not isinstance(found, Agent):
-        raise InputError(name, f"it is {found!r}", allowed)
-    return replace(found, name=name)
+    agent = imported(name, name, allowed)
+    if not isinstance(agent, Agent):
+        raise InputError(name, f"it is {agent!r}", allowed)
+    return replace(agent, name=name)
 
 
 def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = None) -> list[Agent]:
     """The rows with these names, in this order; unknown and repeated names are refused."""
-    rows, chosen, found = rows or Catalogue(), list(names), list[Agent]()
+    rows, chosen, agents = rows or Catalogue(), list(names), list[Agent]()
     if not chosen:
         raise InputError(field, "none named", f"one or more of {rows.allowed()}")
     for position, name in enumerate(chosen):
@@ -237,26 +239,26 @@ def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = 
         try:
             agent = rows[name]
         except KeyError:
-            meant = near([*EVERY, *rows.own], name, rows.kind)
-            raise InputError(field, _unknown(name, rows.kind), rows.allowed(), meant) from None
+            suggestion = near([*EVERY, *rows.own], name, rows.kind)
+            raise InputError(field, _explain_unknown(name, rows.kind), rows.allowed(), suggestion) from None
         except InputError as error:
             raise InputError.prefixed(field, error) from None
-        for other in found:
+        for other in agents:
             if agent.same_as(other) and not {name, other.name} & set(rows.own):
                 raise InputError(field, f"{name!r} is {other.name!r} by another name", "each agent once")
-        found.append(agent)
-    return found
+        agents.append(agent)
+    return agents
 
 
-def _unknown(name: str, kind: str) -> str:
+def _explain_unknown(name: str, kind: str) -> str:
     """Why there is no such agent: a row may have no learner for rewards of this kind."""
     row = EVERY.get(row_of(name))
-    if row is None or _learns(row, kind):
+    if row is None or _can_learn(row, kind):
         return f"no agent is called {name!r}"
     return f"{name!r} learns from {row.learner.rewards} rewards, and these are {kind}"
 
 
-def _learns(row: Agent, kind: str) -> bool:
+def _can_learn(row: Agent, kind: str) -> bool:
     """Whether a row has a learner for this kind of rewards."""
     return kind in (row.learner.rewards, row.binary and row.binary.rewards)
 
@@ -264,93 +266,99 @@ def _learns(row: Agent, kind: str) -> bool:
 def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], list[Agent]]:
     """The names of these agents, and those among them that are given as rows."""
     try:
-        found = list(agents)
-    except TypeError:  # of what is no list at all
-        found = []
-    sort = isinstance(agents, Iterable) and not isinstance(agents, str | bytes | Mapping)
-    if not sort or not all(isinstance(agent, str | Agent) for agent in found):
+        items = list(agents)
+    except TypeError:  # not a list at all
+        items = []
+    is_list = isinstance(agents, Iterable) and not isinstance(agents, str | bytes | Mapping)
+    if not is_list or not all(isinstance(agent, str | Agent) for agent in items):
         raise InputError("agents", shown(agents), "a list of names or of rows")
-    names = [agent if isinstance(agent, str) else agent.name for agent in found]
-    return names, [agent for agent in found if isinstance(agent, Agent)]
+    names = [agent if isinstance(agent, str) else agent.name for agent in items]
+    return names, [agent for agent in items if isinstance(agent, Agent)]
 
 
 LEARNERS: dict[str, Any] = {part.name: part for part in (vars(learn)[name] for name in learn.__all__)}
 CHOOSERS: dict[str, Any] = {part.name: part for part in (vars(choose)[name] for name in choose.__all__)}
 PARTS = {**LEARNERS, **CHOOSERS}
-_CUT = re.compile(rf"-(?=(?:{'|'.join(PARTS)})(?:[-:]|$))")
+_PART_START = re.compile(rf"-(?=(?:{'|'.join(PARTS)})(?:[-:]|$))")
 
 
 def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "gaussian") -> Agent:
     """The agent that a name means; KeyError where no row or part has it."""
-    base, *pieces = _CUT.split(name)
-    whole, *settings = base.split(":")
-    row, found = rows[whole].for_rewards(kind), dict(_parts(kind, whole, pieces))
+    base, *part_texts = _PART_START.split(name)
+    row_name, *settings = base.split(":")
+    row, parts = rows[row_name].for_rewards(kind), dict(_parse_parts(kind, row_name, part_texts))
     if settings:
-        row = _tuned(whole, row, settings, [place for place in PLACES if place not in found])
-    notes = [part.note for part in found.values()]
-    if kind != rows[whole].learner.rewards and "learner" not in found:
+        row = _tune_row(row_name, row, settings, [role for role in PLACES if role not in parts])
+    notes = [part.note for part in parts.values()]
+    if kind != rows[row_name].learner.rewards and "learner" not in parts:
         notes.insert(0, row.learner.note)
     if row.name == name and not notes:
         return row
     summary = "; ".join([row.summary, *notes])
-    return replace(row, **{"name": name, "summary": summary, "label": "", **found})
+    return replace(row, **{"name": name, "summary": summary, "label": "", **parts})
 
 
-def _parts(kind: str, whole: str, pieces: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """Each part with its place in an agent; a part twice, or for other rewards, is not known."""
-    places = set()
-    for piece in pieces:
-        told, *settings = piece.split(":")
-        part = PARTS[told]
-        place = "learner" if part in LEARNERS.values() else "chooser"
-        if place in places or (place == "learner" and part.rewards != kind):
-            raise KeyError(whole)
-        places.add(place)
-        yield place, _made(f"{whole}-{told}", part, settings)
+def _parse_parts(kind: str, row_name: str, part_texts: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Each part with its role in an agent; KeyError for a role twice, or for other rewards."""
+    roles = set()
+    for text in part_texts:
+        part_name, *settings = text.split(":")
+        part = PARTS[part_name]
+        role = "learner" if part in LEARNERS.values() else "chooser"
+        if role in roles or (role == "learner" and part.rewards != kind):
+            raise KeyError(row_name)
+        roles.add(role)
+        yield role, _build_part(f"{row_name}-{part_name}", part, settings)
 
 
-def _made(whole: str, part: Any, settings: Sequence[str]) -> Any:
+def _build_part(name: str, part: Any, settings: Sequence[str]) -> Any:
     try:
-        return part(**_settings(_defaults(part), settings))
+        return part(**_parse_settings(_defaults(part), settings))
     except InputError as error:
-        raise InputError.prefixed(whole, error) from None
+        raise InputError.prefixed(name, error) from None
 
 
-def _tuned(whole: str, row: Agent, settings: Sequence[str], kept: Sequence[str]) -> Agent:
-    """The row with other settings of those of its parts that it keeps: each goes to the part that has it."""
-    parts: dict[str, Any] = {place: vars(row)[place] for place in kept}
-    defaults = {place: _defaults(part) for place, part in parts.items()}
+def _tune_row(row_name: str, row: Agent, settings: Sequence[str], roles: Sequence[str]) -> Agent:
+    """The row with other settings: each goes to the part, among those with these roles, that has it."""
+    parts: dict[str, Any] = {role: vars(row)[role] for role in roles}
+    defaults = {role: _defaults(part) for role, part in parts.items()}
     own = {} if row.limit is None else {"limit": row.limit}
     try:
-        known = {f: value for one in (*defaults.values(), own) for f, value in one.items()}
-        found = _settings(known, settings)
-        changed: dict[str, Any] = {
-            place: replace(parts[place], **{f: value for f, value in found.items() if f in one})
-            for place, one in defaults.items()
+        known = {
+            field: value
+            for own_defaults in (*defaults.values(), own)
+            for field, value in own_defaults.items()
         }
-        limit = positive("limit", found["limit"]) if "limit" in found else row.limit
+        values = _parse_settings(known, settings)
+        changed: dict[str, Any] = {
+            role: replace(
+                parts[role], **{field: value for field, value in values.items() if field in own_defaults}
+            )
+            for role, own_defaults in defaults.items()
+        }
+        limit = positive("limit", values["limit"]) if "limit" in values else row.limit
     except InputError as error:
-        raise InputError.prefixed(whole, error) from None
+        raise InputError.prefixed(row_name, error) from None
     return replace(row, **changed, limit=limit)
 
 
 def row_of(name: str) -> str:
     """The name of the row that a name begins with."""
-    return _CUT.split(name)[0].partition(":")[0]
+    return _PART_START.split(name)[0].partition(":")[0]
 
 
 def near(rows: Iterable[str], name: str, kind: str) -> str:
-    """Which name was meant, by its row or, where that is known, by the parts after it; or empty.
+    """Suggest the name that was meant, by its row or, if that is known, by the parts after it; or empty.
 
     alg1-exat is alg1-exact, orcale-ucb is oracle-ucb, alg1-hetro-ucb is alg1-hetero-ucb.
     """
     plain = name.partition(":")[0][: 2 * LONGEST_LOOKED_UP]
     rows, row = list(rows), row_of(plain)
-    learners = [one for one, part in LEARNERS.items() if part.rewards == kind]
-    parts = [*learners, *CHOOSERS, *(f"{one}-{other}" for one in learners for other in CHOOSERS)]
-    heads = [one for one in rows if plain.startswith(f"{one}-")]
-    known = [f"{one}-{part}" for one in heads for part in parts]
-    others = [] if row in rows else [one + plain[len(row) :] for one in rows]
+    learners = [learner for learner, part in LEARNERS.items() if part.rewards == kind]
+    parts = [*learners, *CHOOSERS, *(f"{learner}-{chooser}" for learner in learners for chooser in CHOOSERS)]
+    heads = [row_name for row_name in rows if plain.startswith(f"{row_name}-")]
+    known = [f"{row_name}-{part}" for row_name in heads for part in parts]
+    others = [] if row in rows else [row_name + plain[len(row) :] for row_name in rows]
     return nearest(plain, [*rows, *others, *known])
 
 
@@ -360,48 +368,48 @@ def settings_of(part: str) -> list[str]:
 
 
 def settings_in(part: Any) -> list[str]:
-    """Likewise of a part that was made, or of its class: what its settings are."""
-    return _written(_defaults(part))
+    """The settings of a part, or of its class, likewise."""
+    return _write_settings(_defaults(part))
 
 
 def _defaults(part: Any) -> dict[str, Any]:
-    """The settings that a name may change, and what they are unless told: of a part, or of its class."""
+    """The settings of a part, or of its class, that a name may change, with their defaults."""
     defaults: dict[str, Any] = {field.name: field.default for field in fields(part)}
     own = defaults if isinstance(part, type) else vars(part)
-    # A row may have written 2 for a number that is 2.5 to others.
+    # A row may say 2 for a setting whose default is 2.5.
     return {name: type(default)(own[name]) for name, default in defaults.items()}
 
 
-def _written(defaults: Mapping[str, Any]) -> list[str]:
+def _write_settings(defaults: Mapping[str, Any]) -> list[str]:
     return [f"{field}={str(value).lower()}" for field, value in defaults.items()]
 
 
-def _settings(defaults: Mapping[str, Any], given: Sequence[str]) -> dict[str, Any]:
-    """Settings written as field=value; the part itself checks what they say."""
-    found: dict[str, Any] = {}
-    for setting in given:
+def _parse_settings(defaults: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """Parse settings written as field=value; the part itself checks the values."""
+    values: dict[str, Any] = {}
+    for setting in settings:
         field, equals, text = setting.partition("=")
         if field not in defaults:
-            allowed = ", ".join(_written(defaults)) or "none"
+            allowed = ", ".join(_write_settings(defaults)) or "none"
             raise InputError(field or "settings", "no such setting", allowed, nearest(field, defaults))
         if not equals:
             raise InputError(field, "has no value", f"{field}={str(defaults[field]).lower()}, for instance")
-        if field in found:
+        if field in values:
             raise InputError(field, "given twice", "each setting once")
-        found[field] = _value(field, text, defaults[field])
-    return found
+        values[field] = _parse_value(field, text, defaults[field])
+    return values
 
 
-def _value(field: str, text: str, default: Any) -> Any:
-    """A setting as what its default is: a truth value or a number."""
+def _parse_value(field: str, text: str, default: Any) -> Any:
+    """Parse a setting of the type of its default: true or false, or a number."""
     if isinstance(default, bool):
         return one_of(field, text, ("true", "false")) == "true"
     plain = re.fullmatch(r"[0-9]+" if isinstance(default, int) else r"[-+.0-9eE]+", text)
     try:
         return type(default)(text if plain else "none")
     except ValueError:
-        whole = "whole " * isinstance(default, int)
-        raise InputError(field, repr(text), f"a {whole}number, such as {default}") from None
+        kind = "whole number" if isinstance(default, int) else "number"
+        raise InputError(field, repr(text), f"a {kind}, such as {default}") from None
 
 
 def without_channel(field: str, agent: Agent) -> Agent:
@@ -413,6 +421,6 @@ def without_channel(field: str, agent: Agent) -> Agent:
 
 
 def unknown_channel(dim: int) -> Channel:
-    """Nothing is known: what an agent that takes readings for the truth never looks at."""
-    one = np.eye(dim)
-    return Channel(np.zeros(dim), one, one, one, np.zeros(dim))
+    """A placeholder channel, for agents that take readings for the truth and never look at it."""
+    eye = np.eye(dim)
+    return Channel(np.zeros(dim), eye, eye, eye, np.zeros(dim))

@@ -83,33 +83,33 @@ class Explained(NamedTuple):
 
 def explained(name: str, rewards: str | None = None) -> Explained:
     """The agent of this name for this kind of rewards; for Gaussian ones unless told, if it learns these."""
-    agent, kind = _found(name, rewards)
-    parts = [_part(place, vars(agent)[place]) for place in PLACES]
+    agent, kind = _find_agent(name, rewards)
+    parts = [_explain_part(role, vars(agent)[role]) for role in PLACES]
     shared = letters_used(
         text for part in parts for text in (part.idea, *part.formula, *part.letters.values())
     )
-    return Explained(name, agent.summary, _when(name), kind, parts, _reference(agent), shared)
+    return Explained(name, agent.summary, _when_to_use(name), kind, parts, _find_reference(agent), shared)
 
 
-def _found(name: str, rewards: str | None) -> tuple[Agent, str]:
-    """The agent, and the kind of rewards; the complaint is that of the first kind that is tried."""
+def _find_agent(name: str, rewards: str | None) -> tuple[Agent, str]:
+    """The agent, and the kind of rewards; if no kind has it, the error of the first kind is raised."""
     kinds = list(KINDS) if rewards is None else [one_of("rewards", rewards, list(KINDS))]
-    refused = list[InputError]()
+    errors = list[InputError]()
     for kind in kinds:
         try:
             return named([name], rows=Catalogue(kind), field="agent")[0], kind
         except InputError as error:
-            refused.append(error)
-    raise refused[0]
+            errors.append(error)
+    raise errors[0]
 
 
-def _reference(agent: Agent) -> str:
-    """Where it is from; a page of ours by its title, since who installed unfog has no such file."""
-    return PAGE.sub(lambda found: f"the page {PAGES[found[1]]!r} of the site of unfog", agent.reference)
+def _find_reference(agent: Agent) -> str:
+    """Where it is from; pages of ours by title, since an installed unfog does not include the files."""
+    return PAGE.sub(lambda match: f"the page {PAGES[match[1]]!r} of the site of unfog", agent.reference)
 
 
-def _when(name: str) -> str:
-    """A row's own sentence; of a name that is spelled out of parts it need not hold."""
+def _when_to_use(name: str) -> str:
+    """The row's advice; none for a name that is spelled out of parts, for which it need not hold."""
     row = row_of(name)
     if name != row:
         return ""
@@ -120,20 +120,20 @@ def _when(name: str) -> str:
     return WHEN.get(row, "")
 
 
-def _part(place: str, part: Any) -> Part:
+def _explain_part(role: str, part: Any) -> Part:
     doc, meaning = said(type(part))
     formula = FORMULA.search(doc)
     lines = [line.strip().rstrip(",.") for line in formula[0].splitlines()] if formula else []
-    settings = dict(one.split("=", 1) for one in settings_in(part))
+    settings = dict(setting.split("=", 1) for setting in settings_in(part))
     return Part(
-        STEPS[place],
+        STEPS[role],
         str(part.name),
         str(part.note),
-        _plain(doc.partition("\n\n")[0]),
+        _on_one_line(doc.partition("\n\n")[0]),
         [line for line in lines if not explains_a_letter(line)],
         letters_explained(lines),
         settings,
-        _plain(meaning) if settings else "",
+        _on_one_line(meaning) if settings else "",
     )
 
 
@@ -146,24 +146,24 @@ def said(kind: type) -> tuple[str, str]:
     return works.strip(), "".join(settings).strip()
 
 
-def _plain(text: str) -> str:
-    """On one line."""
+def _on_one_line(text: str) -> str:
+    """The text on one line."""
     return " ".join(text.split())
 
 
 def letters_explained(lines: Iterable[str]) -> dict[str, str]:
-    """The letters that these lines say in words what they stand for."""
-    found = dict[str, str]()
+    """The letters that these lines explain, and what they stand for."""
+    letters = dict[str, str]()
     for line in lines:
         for piece in BETWEEN.split(line):
-            told = EXPLAINS.fullmatch(piece)
-            if told is not None:
-                found[told[1]] = told[2]
-    return found
+            match = EXPLAINS.fullmatch(piece)
+            if match is not None:
+                letters[match[1]] = match[2]
+    return letters
 
 
 def explains_a_letter(line: str) -> bool:
-    """Whether a line says in words what letters stand for."""
+    """Whether a line explains letters."""
     return all(EXPLAINS.fullmatch(piece) for piece in BETWEEN.split(line))
 
 

@@ -35,7 +35,7 @@ def grown(agent: Agent, old: Knowledge, new: Knowledge, setup: Setup, memory: Me
 
 
 def grown_belief(new: Knowledge, belief: Belief) -> Belief:
-    """A belief about theta of before, with the prior of what has come since; as it is if that is nothing."""
+    """An earlier belief about theta, with the prior of the arms added since."""
     if belief.centre.shape[-1] == new.prior_mean.shape[-1]:
         return belief
     prior: Belief = gaussian.from_moments(new.prior_mean, gaussian.whole(new.prior_cov))
@@ -45,9 +45,9 @@ def grown_belief(new: Knowledge, belief: Belief) -> Belief:
 
 
 def check(old: Knowledge, new: Knowledge) -> None:
-    """Refuse what is not the old knowledge with a longer prior."""
-    for field, before, now in zip(Knowledge._fields, old, new, strict=True):
-        if field not in PRIOR and not _same(before, now):
+    """Raise InputError if the new knowledge is not the old one with a longer prior."""
+    for field, before, after in zip(Knowledge._fields, old, new, strict=True):
+        if field not in PRIOR and not _is_same(before, after):
             raise InputError(field, "changed", "what it was: only the prior of theta may become longer")
     size, more = old.prior_mean.shape[-1], new.prior_mean.shape[-1]
     if more <= size or not np.array_equal(new.prior_mean[:size], old.prior_mean):
@@ -63,14 +63,14 @@ def check(old: Knowledge, new: Knowledge) -> None:
 def _extends(old: Array, new: Array) -> bool:
     """Whether the new covariance has the old one at its beginning."""
     first = len(old)
-    begin = new[:first, :first] if old.ndim == 2 else new[:first]
-    return begin.shape == old.shape and len(new) > first and bool(np.array_equal(begin, old))
+    start = new[:first, :first] if old.ndim == 2 else new[:first]
+    return start.shape == old.shape and len(new) > first and bool(np.array_equal(start, old))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same(x: Any, y: Any) -> bool:
     """Whether two nested values are equal."""
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if one is None or other is None:
-        return one is other
-    return bool(np.array_equal(one, other))
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        return len(x) == len(y) and all(map(_is_same, x, y))
+    if x is None or y is None:
+        return x is y
+    return bool(np.array_equal(x, y))

@@ -1,7 +1,7 @@
 """What an agent says will come: the next reading, and the reward of a decision.
 
-Both are said before it comes, so that they can be held against what does: channel/innovations.py asks whether
-readings are as the channel says, live/monitoring.py how many rewards fall into their intervals.
+Both are predicted in advance, so that they can be compared with what comes: channel/innovations.py tests
+whether readings are as the channel says, live/monitoring.py counts the rewards within their intervals.
 
 The reward of an arm is phi'theta plus noise. With theta and the context independent, as the agent has them,
 its variance is that of the noise, of x'theta, x = E[phi], and E[theta'Cov(phi)theta], which is what the
@@ -21,7 +21,7 @@ NODES = 20
 
 
 def _rule() -> tuple[Array, Array]:
-    """Points and weights for a standard normal."""
+    """Points and weights of the quadrature rule for a standard normal."""
     points, weights = np.polynomial.hermite_e.hermegauss(NODES)
     return points, weights / weights.sum()
 
@@ -30,9 +30,9 @@ POINTS, WEIGHTS = _rule()
 
 
 def foreseen(agent: Agent, parameters: Parameters, channel: State) -> tuple[Array, Array] | None:
-    """Mean and variance of each coordinate of the reading that comes next: (..., d) each.
+    """Mean and variance of each coordinate of the next reading: (..., d) each.
 
-    With the channel's state at its time. None of agents that expect nothing.
+    `channel` is the state at its time. None for agents that predict no readings.
     """
     if agent.can.foresee is not None:
         return agent.can.foresee.foreseen(parameters, channel)
@@ -42,9 +42,10 @@ def foreseen(agent: Agent, parameters: Parameters, channel: State) -> tuple[Arra
 def reward(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Array, Array] | None:
     """Mean and variance of the reward of a decision, (...,) each, before it is learnt from.
 
-    What is believed of theta and of the context is what was believed at the decision. Who asks for this and
-    then learns saves time with `decision.evidence.weighed()` in its place. None of learners for Gaussian
-    rewards that do not say how noisy they are. A chain is sure of its sample, and says too little variance.
+    The beliefs about theta and the context are those of the decision. To learn from the reward afterwards,
+    replace the evidence by `decision.evidence.weighed()` first, which saves time. None for learners of
+    Gaussian rewards that do not say how noisy these are. A chain is certain of its sample, so that its
+    variance is too small.
     """
     evidence, binary = decision.evidence, agent.learner.rewards == "bernoulli"
     hidden = evidence.context_variance()

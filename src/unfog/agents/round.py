@@ -98,7 +98,7 @@ class Decision(NamedTuple):
     evidence: Evidence
     noisy: Array  # (..., d)  as the denoiser was shown it
     unit: Ints | None = None
-    far: Any = None  # (...,)  whether that had to be brought within reach
+    far: Any = None  # (...,)  whether that had to be clipped
     reward: Array | None = None  # (...,)
     term: Term | None = None  # what its reward says, or will say, of theta, where it can be taken back
     known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
@@ -107,13 +107,13 @@ class Decision(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """A noisy context as the denoiser is to see it."""
+    """A noisy context as the denoiser sees it."""
 
     parameters: Parameters  # the denoiser's, with the bias of this round for the privileged
     channel: State  # that of its unit
     noisy: Array  # (..., d)
     unit: Ints | None
-    far: Any  # (...,)  whether it had to be; None without a limit
+    far: Any  # (...,)  whether it had to be clipped; None without a limit
     moment: Moment | None  # when it was taken, where that matters to the denoiser
     law: tuple[Array, Array] | None = None  # mean and variance that were expected of it, where it is bounded
 
@@ -162,8 +162,8 @@ def begin(
     if (agent.can.see_bias is None) != (privilege is None):
         raise ValueError(f"{agent.name}: privilege must be given to privileged agents, and to no others")
     if several is not None and agent.can.look_back is not None:
-        why = "its learner looks back on past rounds as those of one unit, and there are several"
-        raise ValueError(f"{agent.name}: {why}")
+        reason = "its learner looks back on past rounds as those of one unit, and there are several"
+        raise ValueError(f"{agent.name}: {reason}")
     xp = known.context_cov.__array_namespace__()
     parts = agent.denoiser.setup(known, privilege), agent.learner.setup(known)
     setup = Setup(*parts, known.context_mean, xp.linalg.diagonal(known.context_cov))
@@ -191,8 +191,8 @@ def mask_lost(agent: Agent, setup: Setup, offer: Offer) -> Array:
     return xp.where(offer.mask > 0, offer.noisy, xp.nan if agent.takes_gaps else setup.context_mean)
 
 
-def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Reading:
-    """What was lost is marked, and what is absurd brought within reach."""
+def _prepare_reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Reading:
+    """The reading as the denoiser sees it: lost coordinates marked, outliers clipped."""
     noisy, parameters = mask_lost(agent, setup, offer), setup.denoiser
     if agent.can.see_bias is not None and offer.bias is not None:
         parameters = agent.can.see_bias.with_bias(parameters, offer.bias)
@@ -214,14 +214,14 @@ def _reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Readi
 
 def denoise(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> Denoised:
     """What `consider` does first; it is all there is to do for a round whose arm is known already."""
-    reading = _reading(agent, setup, memory, offer)
-    return Denoised(reading, *_denoised(agent, setup, memory, features, reading))
+    reading = _prepare_reading(agent, setup, memory, offer)
+    return Denoised(reading, *_denoise_reading(agent, setup, memory, features, reading))
 
 
-def _denoised(
+def _denoise_reading(
     agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, reading: _Reading
 ) -> tuple[Context, Belief | None]:
-    """The belief about the context; and about theta, where past rounds are denoised with it."""
+    """The belief about the context; and that about theta, for learners that denoise past rounds, too."""
     parameters, channel, noisy, *_ = reading
     if agent.can.look_back is None:
         return agent.denoiser.predict(parameters, channel, noisy), None
@@ -240,16 +240,16 @@ def consider(
     theta: Belief | None = None,
 ) -> Considered:
     """Denoise, and look at every arm; `theta` is what the learner believes, where that is worked out."""
-    reading = _reading(agent, setup, memory, offer)
-    return Considered(_view(agent, setup, memory, features, offer, reading, theta), reading)
+    reading = _prepare_reading(agent, setup, memory, offer)
+    return Considered(_build_view(agent, setup, memory, features, offer, reading, theta), reading)
 
 
 def view(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> View:
     """Denoise: the expected features of every arm, and the belief about theta that goes with them."""
-    return _view(agent, setup, memory, features, offer, _reading(agent, setup, memory, offer))
+    return _build_view(agent, setup, memory, features, offer, _prepare_reading(agent, setup, memory, offer))
 
 
-def _view(
+def _build_view(
     agent: Agent,
     setup: Setup,
     memory: Memory,
@@ -258,8 +258,9 @@ def _view(
     reading: _Reading,
     theta: Belief | None = None,
 ) -> View:
-    context, found = _denoised(agent, setup, memory, features, reading)
-    belief = theta if found is None else found
+    """What is believed before the choice; `theta` is the belief about it, where that is known already."""
+    context, joint_belief = _denoise_reading(agent, setup, memory, features, reading)
+    belief = theta if joint_belief is None else joint_belief
     if belief is None:
         belief = agent.learner.belief(setup.learner, memory.learner)
     design = features.design(context)
@@ -269,11 +270,11 @@ def _view(
         hidden = 0.0 if agent.awaits_context else design.context_variance(fitting, arm)
         return agent.learner.noise(setup.learner, memory.learner, hidden)
 
-    return View(context, design, belief, offer.time, offer.arms, noise, features, _reach(agent, reading))
+    return View(context, design, belief, offer.time, offer.arms, noise, features, _find_reach(agent, reading))
 
 
-def _reach(agent: Agent, reading: _Reading) -> Array | None:
-    """How far off the context's mean may be, where the denoiser says so."""
+def _find_reach(agent: Agent, reading: _Reading) -> Array | None:
+    """How far off the context's mean may be; None if the denoiser does not say."""
     if agent.can.bound_error is None:
         return None
     return agent.can.bound_error.reach(reading.parameters, reading.channel, reading.noisy)
@@ -285,14 +286,16 @@ def taken(
     features: FeatureMap,
     considered: Considered,
     arm: Ints,
-    told: Array | None = None,
+    choice_info: Array | None = None,
 ) -> Decision:
-    """The round with this arm (...,), whoever chose it; `told` is how, where the learner must hear it."""
-    seen, reading = considered
+    """The round with this arm (...,), whoever chose it; `choice_info` is what the learner must hear."""
+    view, reading = considered
     noisy = reading.noisy
     unbiased = None if agent.can.look_back is None else agent.can.look_back[0].unbiased(setup.denoiser, noisy)
-    evidence = Evidence(features, seen.design, seen.belief, arm, unbiased, context=seen.context, told=told)
-    return Decision(arm, seen.context, evidence, noisy, reading.unit, reading.far, moment=reading.moment)
+    evidence = Evidence(
+        features, view.design, view.belief, arm, unbiased, context=view.context, told=choice_info
+    )
+    return Decision(arm, view.context, evidence, noisy, reading.unit, reading.far, moment=reading.moment)
 
 
 def decide(
@@ -301,8 +304,8 @@ def decide(
     """Denoise and choose; nothing is learnt yet."""
     considered = consider(agent, setup, memory, features, offer)
     if agent.can.tell_choice is not None:
-        arm, told = agent.can.tell_choice.choose_telling(considered.view, normals)
-        return taken(agent, setup, features, considered, arm, told)
+        arm, choice_info = agent.can.tell_choice.choose_telling(considered.view, normals)
+        return taken(agent, setup, features, considered, arm, choice_info)
     return taken(agent, setup, features, considered, agent.chooser.choose(considered.view, normals))
 
 
@@ -337,19 +340,19 @@ def play(
 
 def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
     """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
-    return observed(agent, setup, memory, _reading(agent, setup, memory, offer))
+    return observed(agent, setup, memory, _prepare_reading(agent, setup, memory, offer))
 
 
-def observed(agent: Agent, setup: Setup, memory: Memory, seen: "_Reading | Decision") -> Memory:
+def observed(agent: Agent, setup: Setup, memory: Memory, reading: "_Reading | Decision") -> Memory:
     """`observe`, with the noisy context as it was denoised: within reach, and counted where it was not."""
-    memory = memory._replace(surprises=counted(memory.surprises, contexts=seen.far))
+    memory = memory._replace(surprises=counted(memory.surprises, contexts=reading.far))
     if agent.awaits_context:
         return memory
-    channel = state_of(memory.denoiser, seen.unit, seen.noisy)
-    if agent.can.use_time is not None and seen.moment is not None:
-        channel = agent.can.use_time.before(setup.denoiser, channel, seen.moment)
-    channel = agent.denoiser.update(setup.denoiser, channel, seen.noisy, None)
-    return memory._replace(denoiser=put_state(memory.denoiser, seen.unit, seen.noisy, channel))
+    channel = state_of(memory.denoiser, reading.unit, reading.noisy)
+    if agent.can.use_time is not None and reading.moment is not None:
+        channel = agent.can.use_time.before(setup.denoiser, channel, reading.moment)
+    channel = agent.denoiser.update(setup.denoiser, channel, reading.noisy, None)
+    return memory._replace(denoiser=put_state(memory.denoiser, reading.unit, reading.noisy, channel))
 
 
 def reward(
@@ -360,29 +363,29 @@ def reward(
         raise ValueError(f"{agent.name}: the reward of this decision is there already")
     decision = decision._replace(reward=paid)
     awaits = agent.awaits_context and decision.known is None
-    return (memory, decision) if awaits else _learnt(agent, setup, memory, decision, paid)
+    return (memory, decision) if awaits else _learn_reward(agent, setup, memory, decision, paid)
 
 
-def _learnt(
+def _learn_reward(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
 ) -> tuple[Memory, Decision]:
-    """With what the reward says of theta; its term is kept where it may have to be taken back."""
-    memory, decision, paid = _reward_within_reach(agent, setup, memory, decision, paid)
+    """Learn theta from the reward; its term is kept where it may have to be taken back."""
+    memory, decision, paid = _clip_reward(agent, setup, memory, decision, paid)
     if agent.can.revise is None:
         learner = agent.learner.update(setup.learner, memory.learner, decision.evidence, paid)
     else:
-        _, able = agent.can.revise
-        term = decision.term or able.term(setup.learner, decision.evidence)
-        term = able.fit(setup.learner, memory.learner, None, term, paid)
-        learner = able.replace(setup.learner, memory.learner, None, term, paid)
+        _, reviser = agent.can.revise
+        term = decision.term or reviser.term(setup.learner, decision.evidence)
+        term = reviser.fit(setup.learner, memory.learner, None, term, paid)
+        learner = reviser.replace(setup.learner, memory.learner, None, term, paid)
         decision = decision._replace(term=term)
     return memory._replace(learner=learner), decision
 
 
-def _reward_within_reach(
+def _clip_reward(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
 ) -> tuple[Memory, Decision, Array]:
-    """The reward as it is learnt from; that of an agent without a limit, or from 0 to 1, stays as it is."""
+    """Clip the reward to the agent's limit; rewards of 0 or 1 are never clipped."""
     if agent.limit is None or agent.learner.rewards != "gaussian":
         return memory, decision, paid
     evidence = decision.evidence.weighed()
@@ -407,14 +410,14 @@ def reveal(
         far = far if decision.known is None else far & (context != decision.known)  # counted once
         memory = memory._replace(surprises=counted(memory.surprises, contexts=far.any(-1)))
     if agent.awaits_context:
-        return _paired(agent, setup, memory, decision, context)
-    return _revised(agent, setup, memory, decision, context)
+        return _learn_pair(agent, setup, memory, decision, context)
+    return _revise_round(agent, setup, memory, decision, context)
 
 
-def _paired(
+def _learn_pair(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:
-    """The whole context, once: the pair is learnt from, and then the reward, where it is there already."""
+    """Learn the channel from the reading and its full context, then theta from the reward if it has come."""
     if decision.known is not None:
         raise ValueError(f"{agent.name}: the true context of this decision is known already")
     noisy = decision.noisy
@@ -425,13 +428,13 @@ def _paired(
     decision = decision._replace(evidence=evidence, known=context)
     if decision.reward is None:
         return memory, decision
-    return _learnt(agent, setup, memory, decision, decision.reward)
+    return _learn_reward(agent, setup, memory, decision, decision.reward)
 
 
-def _revised(
+def _revise_round(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:
-    """What was known of a past round's context is replaced by what is known now.
+    """Replace what was known of a past round's context by what is known now.
 
     Coordinates that are not a number stay hidden; a context that says nothing new changes nothing. Contexts
     that become known as a whole may come in any order: what is believed is the same to the last bits, except
@@ -445,25 +448,25 @@ def _revised(
     before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
     after = xp.where(xp.isnan(context), before, context)
     channel = state_of(memory.denoiser, decision.unit, noisy)
-    told = setup.denoiser, channel, noisy, before, after
+    reading_args = setup.denoiser, channel, noisy, before, after
     if use_time is not None and decision.moment is not None:
-        channel, now = use_time.reopen(*told, decision.moment)
+        channel, posterior = use_time.reopen(*reading_args, decision.moment)
     else:
-        channel, now = denoiser.correct(*told)
+        channel, posterior = denoiser.correct(*reading_args)
     memory = memory._replace(denoiser=put_state(memory.denoiser, decision.unit, noisy, channel))
     news, evidence = is_news(before, after), decision.evidence
     old = decision.term or learner.term(setup.learner, evidence)
-    shown = evidence.known_to_be(evidence.features.design(now))
+    revealed = evidence.known_to_be(evidence.features.design(posterior))
     if settled(~news | ~xp.isnan(after).any(-1)):  # what a known context says hangs on no belief about theta
-        new = learner.term(setup.learner, Known(*shown))
+        new = learner.term(setup.learner, Known(*revealed))
     else:
         belief = learner.belief(setup.learner, memory.learner)
-        new = learner.term(setup.learner, shown._replace(belief=belief))
+        new = learner.term(setup.learner, revealed._replace(belief=belief))
     if decision.reward is None:
         return memory, decision._replace(known=after, term=either(news, new, old))
-    past = setup.learner, memory.learner, old
-    new = either(news, learner.fit(*past, new, decision.reward), old)
-    memory = memory._replace(learner=learner.replace(*past, new, decision.reward))
+    term_args = setup.learner, memory.learner, old
+    new = either(news, learner.fit(*term_args, new, decision.reward), old)
+    memory = memory._replace(learner=learner.replace(*term_args, new, decision.reward))
     return memory, decision._replace(known=after, term=new)
 
 
@@ -475,14 +478,14 @@ def revisit(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> t
     xp = noisy.__array_namespace__()
     known = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
     channel = state_of(memory.denoiser, decision.unit, noisy)
-    now = denoiser.smoothed(setup.denoiser, channel, decision.moment, known)
-    evidence = decision.evidence.known_to_be(decision.evidence.features.design(now))
+    posterior = denoiser.smoothed(setup.denoiser, channel, decision.moment, known)
+    evidence = decision.evidence.known_to_be(decision.evidence.features.design(posterior))
     new = learner.term(setup.learner, evidence._replace(belief=learner.belief(setup.learner, memory.learner)))
     if decision.reward is None:
         return memory, decision._replace(term=new)
-    known_so_far, paid = (setup.learner, memory.learner, decision.term), decision.reward
-    new = learner.fit(*known_so_far, new, paid)
-    return memory._replace(learner=learner.replace(*known_so_far, new, paid)), decision._replace(term=new)
+    term_args, paid = (setup.learner, memory.learner, decision.term), decision.reward
+    new = learner.fit(*term_args, new, paid)
+    return memory._replace(learner=learner.replace(*term_args, new, paid)), decision._replace(term=new)
 
 
 def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | None, noisy: Array) -> Array:
@@ -518,21 +521,23 @@ def state_of(state: Any, unit: Ints | None, noisy: Array) -> Any:
     if unit is None:
         return state
     xp = noisy.__array_namespace__()
-    places = xp.meshgrid(*(xp.arange(size) for size in noisy.shape[:-1]), indexing="ij")
-    return each(lambda x: x[(unit, *places)], state)
+    index = xp.meshgrid(*(xp.arange(size) for size in noisy.shape[:-1]), indexing="ij")
+    return each(lambda x: x[(unit, *index)], state)
 
 
 def put_state(state: Any, unit: Ints | None, noisy: Array, new: Any) -> Any:
-    """The states of all units, with a new one for this."""
+    """The states of all units, with that of this unit replaced."""
     if unit is None:
         return new
     xp, batch = noisy.__array_namespace__(), noisy.shape[:-1]
 
-    def replace(old: Array, now: Array) -> Array:
+    def replace(old: Array, fresh: Array) -> Array:
         number = xp.arange(old.shape[0]).reshape(-1, *[1] * len(batch))
-        here = number == xp.broadcast_to(xp.asarray(unit), batch)
-        found: Array = xp.where(here.reshape(*here.shape, *[1] * (old.ndim - here.ndim)), now, old)
-        return found
+        is_unit = number == xp.broadcast_to(xp.asarray(unit), batch)
+        states: Array = xp.where(
+            is_unit.reshape(*is_unit.shape, *[1] * (old.ndim - is_unit.ndim)), fresh, old
+        )
+        return states
 
     return each(replace, state, new)
 
@@ -558,20 +563,20 @@ def within(values: Array, mean: Array, variance: Array, limit: float) -> tuple[A
     Denoisers to which it would cost an inverse a round expect what they did at first: see their `expected`.
     """
     xp = values.__array_namespace__()
-    away, reach = values - mean, limit * xp.sqrt(variance)
-    far = xp.abs(away) > reach
+    deviation, reach = values - mean, limit * xp.sqrt(variance)
+    far = xp.abs(deviation) > reach
     if settled(~far):
         return values, far
-    return xp.where(far, mean + xp.sign(away) * reach, values), far
+    return xp.where(far, mean + xp.sign(deviation) * reach, values), far
 
 
 def counted(
     counts: Surprises | tuple[()], contexts: Any = None, rewards: Any = None
 ) -> Surprises | tuple[()]:
-    """With these surprises, (...,) each, where any are counted."""
+    """The counts with these surprises added, (...,) each, if the agent counts them."""
     if not isinstance(counts, Surprises):
         return counts
-    found = (
+    totals = (
         old if more is None else old + more for old, more in zip(counts, (contexts, rewards), strict=True)
     )
-    return Surprises(*found)
+    return Surprises(*totals)

@@ -64,16 +64,16 @@ Round = TypeVar("Round")
 class StepDraws:
     """Standard normals for the steps of a learner's chain, one round after the other.
 
-    They may be many and grow with the rounds remembered, so they are made when they are needed.
+    There may be many, and more as rounds are remembered, so they are drawn when they are needed.
     """
 
     def __init__(self, seed: int, trials: Sequence[int], chain: Chain | None, known: Knowledge) -> None:
-        """Start at the first round; None: there are no steps."""
+        """Start at the first round; without a chain there are no steps."""
         self._chain, self.known, self._trials = chain, known, len(trials)
         self.sources = [generator(seed, trial, "learner") for trial in trials]
 
     def next(self, learnt: int) -> Array:
-        """The next round's, with so many rounds remembered: (steps, trials, n)."""
+        """The normals of the next round, given the number of rounds remembered: (steps, trials, n)."""
         if self._chain is None:
             return np.empty((0, self._trials, 0))
         shape = self._chain.steps, self._chain.normals(self.known, learnt)
@@ -81,7 +81,7 @@ class StepDraws:
 
 
 class Runner:
-    """An agent in the middle of its life, in one trial or in several side by side."""
+    """An agent and all that it has learnt so far, in one trial or in several side by side."""
 
     def __init__(
         self,
@@ -94,17 +94,17 @@ class Runner:
         several: Several | None = None,
         late: bool = True,
     ) -> None:
-        """Before the first round. `privilege`, `several` and `late` are those of `agents.round.begin`."""
+        """Set up the first round. `privilege`, `several` and `late` are those of `agents.round.begin`."""
         self.agent, self.known, self.seed = agent, known, seed
         self.setup, memory = rounds.begin(agent, known, privilege, several=several, late=late)
         memory = contiguous(memory)
-        self.fresh: State = memory.denoiser  # of a unit that nothing was read of yet
+        self.fresh: State = memory.denoiser  # of a unit without readings so far
         self.channels: dict[str, State] = {}  # by unit
         self.learner, self.surprises = memory.learner, memory.surprises
         self.learnt = 0  # rewards
         self.normals = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
         self.steps = StepDraws(seed, trials, agent.can.sample, known)
-        self._theta: tuple[State, Belief] | None = None  # what is believed of theta, and by which state
+        self._theta: tuple[State, Belief] | None = None  # a learner's state, and its belief about theta
 
     @property
     def lag(self) -> int:
@@ -112,11 +112,11 @@ class Runner:
         return 0 if self.agent.can.revisit is None else self.agent.can.revisit[0].lag
 
     def memory(self, unit: str = "") -> Memory:
-        """What the round is to know of this unit."""
+        """The memory that a round of this unit starts from."""
         return Memory(self.channels.get(unit, self.fresh), self.learner, self.surprises)
 
     def remember(self, unit: str, memory: Memory) -> None:
-        """Likewise, afterwards; in C order, since arrays in other layouts add up to other last bits."""
+        """Keep the memory after a round, in C order: sums over other layouts differ in the last bits."""
         if memory.denoiser is not self.channels.get(unit):
             self.channels[unit] = contiguous(memory.denoiser)
         if memory.learner is not self.learner:
@@ -124,13 +124,13 @@ class Runner:
         self.surprises = memory.surprises
 
     def theta(self) -> Belief:
-        """What is believed of theta; worked out once until more is learnt."""
+        """The belief about theta, cached until more is learnt."""
         if self._theta is None or self._theta[0] is not self.learner:
             self._theta = self.learner, self.agent.learner.belief(self.setup.learner, self.learner)
         return self._theta[1]
 
     def advance(self) -> None:
-        """The steps of the learner's chain, which come before a decision."""
+        """Take the steps of the learner's chain that come before a decision."""
         if self.agent.can.sample is None:
             return
         for normals in self.steps.next(self.learnt):
@@ -138,7 +138,7 @@ class Runner:
             self.learner = contiguous(memory.learner)
 
     def draw(self) -> Array:
-        """What is random before a decision: the chain's steps; the decision's normals, (trials, w)."""
+        """Take the chain's steps, and draw the normals of a decision, (trials, w)."""
         self.advance()
         return self.normals.next(1)[:, 0]
 
@@ -154,10 +154,9 @@ class Runner:
     def choose(self, considered: Considered, normals: Array, number: int) -> tuple[int, Array]:
         """The arm of a single trial, and with which probability each is chosen, (K,).
 
-        Where these are not known exactly, so many arms are drawn besides: given all of them, without their
-        order, the one that is taken is any of them with the same probability. So shares among the draws are
-        true probabilities, whatever the number of draws. They have a stream of their own in the decision of
-        each `number`.
+        Where these are not known exactly, further arms are drawn. Given all draws but not their order, the
+        arm that is taken is equally likely to be any of them, so that the shares among the draws are true
+        probabilities, however many draws there are. They come from a stream of their own for each `number`.
         """
         chooser, draws = self.agent.chooser, normals[None]
         if others := propensity_draws(chooser) - 1:
@@ -166,7 +165,7 @@ class Runner:
         return int(arm[0]), shares[0]
 
     def probabilities(self, unit: str, offer: Offer, features: FeatureMap, number: int) -> Array:
-        """With which probability each arm would be chosen, (K,); nothing is drawn or learnt by it."""
+        """With which probability each arm would be chosen, (K,); the runner does not change."""
         chooser = self.agent.chooser
         shape = 1, chooser.normals(self.known)
         normals = propensity_normals(self.seed, number, propensity_draws(chooser), shape)
@@ -182,13 +181,13 @@ class Runner:
         return rounds.taken(self.agent, self.setup, features, considered, np.asarray([arm]))
 
     def by_now(self, decision: Decision) -> Decision:
-        """A decision with what is believed of theta by now, unless its own round's belief belongs to it."""
+        """The decision with the current belief about theta, unless its learner looks back for each round."""
         if self.agent.can.look_back is not None or decision.evidence.belief is self.theta():
             return decision
         return decision._replace(evidence=decision.evidence._replace(belief=self.theta(), hidden=None))
 
     def reward(self, unit: str, decision: Decision, value: float) -> Decision:
-        """Learn from the reward of a single trial, or keep it for the true context that it awaits."""
+        """Learn from the reward of a single trial, or keep it until its true context comes."""
         decision, before = self.by_now(decision), self.memory(unit)
         memory, decision = rounds.reward(self.agent, self.setup, before, decision, np.asarray([value]))
         self.remember(unit, memory)
@@ -196,9 +195,9 @@ class Runner:
         return decision
 
     def reveal(self, unit: str, decision: Decision, context: Array) -> Decision:
-        """Take in a true context (trials, d), not a number where it is not known."""
-        told = self.agent, self.setup, self.memory(unit), decision
-        memory, decision = rounds.reveal(*told, context)
+        """Learn from a true context (trials, d), NaN where it is not known."""
+        args = self.agent, self.setup, self.memory(unit), decision
+        memory, decision = rounds.reveal(*args, context)
         self.remember(unit, memory)
         self.learnt += self.agent.awaits_context and decision.reward is not None
         return decision
@@ -220,14 +219,14 @@ class Runner:
         return decision
 
     def bias(self, unit: str) -> Law | None:
-        """What is believed of a unit's bias: mean and variance, (d,) each; None: there is none."""
-        return self._bias(self.setup.denoiser, self.memory(unit).denoiser)
+        """Mean and variance, (d,) each, of the belief about a unit's bias; None if the denoiser has none."""
+        return self._bias_moments(self.setup.denoiser, self.memory(unit).denoiser)
 
     def bias_then(self, denoised: Denoised) -> Law | None:
-        """What was believed of it when a reading was denoised, which is much less work to say again."""
-        return self._bias(denoised.reading.parameters, denoised.reading.channel)
+        """The belief about the bias when a reading was denoised, which is cheap to compute again."""
+        return self._bias_moments(denoised.reading.parameters, denoised.reading.channel)
 
-    def _bias(self, parameters: Parameters, channel: State) -> Law | None:
+    def _bias_moments(self, parameters: Parameters, channel: State) -> Law | None:
         if self.agent.can.estimate_bias is None:
             return None
         mean, cov = self.agent.can.estimate_bias.bias(parameters, channel)
@@ -235,22 +234,22 @@ class Runner:
         return mean.reshape(-1, mean.shape[-1])[0], variance.reshape(-1, variance.shape[-1])[0]
 
     def expected_reading(self, denoised: Denoised) -> Law | None:
-        """What was expected of a reading: mean and variance, (trials, d) each; None: nothing was."""
+        """Mean and variance, (trials, d) each, that were predicted for a reading; None if nothing was."""
         reading = denoised.reading
         if reading.law is not None and self.agent.can.foresee is None:
             return reading.law
         return predict.foreseen(self.agent, reading.parameters, reading.channel)
 
     def grow(self, before: Knowledge, after: Knowledge) -> None:
-        """Make room for the features of arms that came later."""
+        """Extend the belief to the features of arms that were added."""
         if before.prior_mean.shape != after.prior_mean.shape:
             self._theta = None
             self.setup, memory = grown(self.agent, before, after, self.setup, self.memory())
             self.learner = contiguous(memory.learner)
-        self._know(after)
+        self._set_knowledge(after)
 
     def content(self) -> dict[str, Any]:
-        """All that changes in a single trial, in nested values that do not change any more."""
+        """A snapshot, in immutable nested values, of all that changes in a single trial."""
         return {
             "channels": {**self.channels},
             "learner": self.learner,
@@ -261,21 +260,21 @@ class Runner:
         }
 
     def fill(self, content: dict[str, Any], known: Knowledge) -> None:
-        """Take back what `content` gave; arms may have come later."""
-        self._know(known)
+        """Restore what `content` returned; arms may have been added since."""
+        self._set_knowledge(known)
         self.setup, _ = rounds.begin(self.agent, known)
         self.channels, self.learner = content["channels"], content["learner"]
         self.surprises, self.learnt = content["surprises"], content["learnt"]
         self.normals.sources[0].bit_generator.state = content["draws"]
         self.steps.sources[0].bit_generator.state = content["steps"]
 
-    def _know(self, known: Knowledge) -> None:
+    def _set_knowledge(self, known: Knowledge) -> None:
         self.known = self.steps.known = known
         self.normals.width = self.agent.chooser.normals(known)
 
 
 def propensity_draws(chooser: Chooser) -> int:
-    """How many draws of an arm its probability is told by: one where it is known exactly."""
+    """How many draws of an arm its probability is estimated from; one where it is known exactly."""
     return 1 if chooser.propensity == "exact" else PROPENSITY_DRAWS
 
 
@@ -285,18 +284,18 @@ def propensity_normals(seed: int, number: int, draws: int, shape: tuple[int, ...
 
 
 class Recent(Generic[Round]):
-    """The last rounds of each unit, until they are learnt from again so many rounds later."""
+    """The last rounds of each unit, until they are learnt from again `lag` rounds later."""
 
     def __init__(self, lag: int) -> None:
-        """A lag of 0: none is learnt from again."""
+        """With a lag of 0 no round is learnt from again."""
         self._lag, self._rounds = lag, dict[str, deque[Round]]()
 
-    def add(self, unit: str, one: Round) -> None:
-        """The newest round."""
+    def add(self, unit: str, item: Round) -> None:
+        """Add the newest round."""
         if self._lag:
-            self._rounds.setdefault(unit, deque()).append(one)
+            self._rounds.setdefault(unit, deque()).append(item)
 
     def due(self, unit: str) -> Round | None:
-        """Take out the round that is to be learnt from again before the unit's next one."""
+        """Remove and return the round that is to be learnt from again before the unit's next one."""
         rounds = self._rounds.get(unit, ())
         return self._rounds[unit].popleft() if len(rounds) > self._lag else None
