@@ -1,4 +1,4 @@
-"""A bank of channels, for when it is not known what is wrong with the one that was told.
+"""A bank of channels, for when the told channel may be wrong in an unknown way.
 
 Each hypothesis has a filter of its own for the bias (maths/kalman.py); those with equally many Gaussians for
 the noise run as one family.
@@ -28,7 +28,7 @@ REACH = log(0.35), log(60.0)  # the logarithms of their sizes
 
 MOST = 15  # sizes, and steps
 TAILS = 3.0, 10.0  # degrees of freedom: a few Gaussians stand for no heavier and no lighter ones
-SAMPLE = mixture.Empirical()  # who believes in the sample
+SAMPLE = mixture.Empirical()  # the denoiser of the hypothesis that believes in the sample
 
 
 class Hypothesis(NamedTuple):
@@ -146,30 +146,30 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
                 raise InputError(field, value, "a number from 0 to below 1")
 
     def hypotheses(self, sample: bool = False) -> list[Hypothesis]:
-        """All of them, in the order of their weights; with a `sample` of contexts the last is about that."""
+        """All hypotheses, in the order of their weights; with a `sample` of contexts the last is about it."""
         return list(self._priors(sample))
 
     def _priors(self, sample: bool) -> dict[Hypothesis, float]:
-        """How probable each hypothesis is, up to a constant: the noise by itself, and the bias by itself.
+        """The prior probability of each hypothesis, up to a constant; noise and bias are independent.
 
-        Who is told a sample believes in it as much as in a channel that is as told.
+        A told sample is as probable as a channel that is as told.
         """
         sizes = [self.spacing ** (i - self.sizes // 2) for i in range(self.sizes)]
         steps = [self.fastest / self.slowdown**i for i in reversed(range(self.steps))]
         heavy = [(1.0, self.tails, steps[1::2])] if self.tails else []
         noises = [*((size, None, steps) for size in sizes), *heavy]
-        found, others = dict[Hypothesis, float](), max(1, len(noises) - 1)
+        priors, others = dict[Hypothesis, float](), max(1, len(noises) - 1)
         for size, tails, walks in noises:
             noise = 1 - self.distrust if (size, tails) == (1.0, None) else self.distrust / others
-            found[Hypothesis(size, 0.0, tails)] = noise * (1 - self.unrest if walks else 1.0)
-            found |= {Hypothesis(size, step, tails): noise * self.unrest / len(walks) for step in walks}
-        told = found[Hypothesis()]
-        return found | ({Hypothesis(sample=True): told} if sample and not self.pairs else {})
+            priors[Hypothesis(size, 0.0, tails)] = noise * (1 - self.unrest if walks else 1.0)
+            priors |= {Hypothesis(size, step, tails): noise * self.unrest / len(walks) for step in walks}
+        baseline = priors[Hypothesis()]
+        return priors | ({Hypothesis(sample=True): baseline} if sample and not self.pairs else {})
 
     def probabilities(self, state: State) -> Array:
         """How probable each hypothesis is: (..., H)."""
-        found: Array = state.weights.__array_namespace__().exp(state.weights)
-        return found
+        probabilities: Array = state.weights.__array_namespace__().exp(state.weights)
+        return probabilities
 
     def labels(self, parameters: Parameters) -> tuple[dict[str, float], ...]:
         """The size of the noise, the step of the bias, degrees of freedom, whether the sample is believed."""
@@ -188,38 +188,40 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
         xp, every = known.noise_cov.__array_namespace__(), self._priors(known.sample is not None)
         plain = [h for h in every if h.tails is None and not h.sample]
         heavy = [h for h in every if h.tails is not None]
-        families = tuple(family(group, known, self.pairs) for group in (plain, heavy) if group)
-        sizes = xp.concat([(one.factors * xp.exp(one.chances)).sum(-1) for one in families])
+        families = tuple(family(hypotheses, known, self.pairs) for hypotheses in (plain, heavy) if hypotheses)
+        sizes = xp.concat([(group.factors * xp.exp(group.chances)).sum(-1) for group in families])
         chances = xp.asarray(list(every.values()), dtype=known.noise_cov.dtype)
         sample = SAMPLE.setup(known, None) if Hypothesis(sample=True) in every else None
-        told = known.context_mean, known.context_cov, known.noise_cov, known.bias_cov
-        return Parameters(*told, families, chances / chances.sum(), sizes, sample)
+        channel = known.context_mean, known.context_cov, known.noise_cov, known.bias_cov
+        return Parameters(*channel, families, chances / chances.sum(), sizes, sample)
 
     def start(self, parameters: Parameters) -> State:
-        """The prior of the bias under every hypothesis, and theirs."""
+        """The prior of the bias under every hypothesis, and the hypotheses' own."""
         xp, beliefs = parameters.mean.__array_namespace__(), []
-        for one in parameters.families:
-            number = one.keep.shape[0]
+        for group in parameters.families:
+            number = group.keep.shape[0]
             mean = xp.zeros((number, *parameters.mean.shape), dtype=parameters.mean.dtype)
             beliefs.append(Beliefs(mean, xp.stack([parameters.bias_cov] * number)))
         sample = () if parameters.sample is None else SAMPLE.start(parameters.sample)
-        least = xp.finfo(parameters.prior.dtype).tiny  # what cannot be is all but impossible
-        return State(tuple(beliefs), xp.log(xp.maximum(parameters.prior, least)), sample)
+        tiny = xp.finfo(parameters.prior.dtype).tiny  # a probability of zero has no logarithm
+        return State(tuple(beliefs), xp.log(xp.maximum(parameters.prior, tiny)), sample)
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """Mean and covariance of this round's context: noisy (..., d), not a number where it was lost."""
         xp, number = noisy.__array_namespace__(), parameters.sizes.shape[0]
-        seen = _seen(parameters, state, noisy, parameters.mean, parameters.context_cov)
-        gaussian = kalman.weighed(seen.weights[..., :number], xp.zeros_like(parameters.sizes))
-        away, cov = kalman.hidden_moments(xp.exp(gaussian), seen.readings, parameters.context_cov)
-        found = Context(parameters.mean + away, cov)
-        if seen.sampled is None:
-            return found
-        share = xp.exp(seen.weights[..., -1:])
-        return Context(*moments(xp.concat([1 - share, share], axis=-1), *_stacked(found, seen.sampled[0])))
+        evidence = _weigh_reading(parameters, state, noisy, parameters.mean, parameters.context_cov)
+        gaussian = kalman.weighed(evidence.weights[..., :number], xp.zeros_like(parameters.sizes))
+        shift, cov = kalman.hidden_moments(xp.exp(gaussian), evidence.readings, parameters.context_cov)
+        belief = Context(parameters.mean + shift, cov)
+        if evidence.sampled is None:
+            return belief
+        share = xp.exp(evidence.weights[..., -1:])
+        return Context(
+            *moments(xp.concat([1 - share, share], axis=-1), *_stack_moments(belief, evidence.sampled[0]))
+        )
 
     def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
-        """Of the mixture over the hypotheses, before the measurement."""
+        """The moments of the mixture over the hypotheses, before the measurement."""
         xp = parameters.mean.__array_namespace__()
         weights = xp.exp(state.weights)
         means = xp.concat([b.mean for b in state.beliefs], axis=-2)
@@ -228,10 +230,12 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
         means = parameters.mean + means
         within = xp.broadcast_to(spread + hidden + parameters.sizes[:, None] * noise, means.shape)
         if parameters.sample is not None:
-            last = SAMPLE.expected(parameters.sample, state.sample)
+            sample_moments = SAMPLE.expected(parameters.sample, state.sample)
             shape = (*means.shape[:-2], 1, means.shape[-1])
-            told = (xp.broadcast_to(x[..., None, :], shape) for x in last)
-            means, within = (xp.concat([x, y], axis=-2) for x, y in zip((means, within), told, strict=True))
+            sampled = (xp.broadcast_to(x[..., None, :], shape) for x in sample_moments)
+            means, within = (
+                xp.concat([x, y], axis=-2) for x, y in zip((means, within), sampled, strict=True)
+            )
         centre = (weights[..., None] * means).sum(-2)
         return centre, (weights[..., None] * (within + (means - centre[..., None, :]) ** 2)).sum(-2)
 
@@ -239,24 +243,26 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
         """The bias under every hypothesis after this round and its step, and the weights."""
         xp = noisy.__array_namespace__()
         if self.pairs and context is not None:
-            seen = _seen(parameters, state, noisy, context, xp.zeros_like(parameters.context_cov))
+            evidence = _weigh_reading(
+                parameters, state, noisy, context, xp.zeros_like(parameters.context_cov)
+            )
         else:
-            seen = _seen(parameters, state, noisy, parameters.mean, parameters.context_cov)
-        each = zip(parameters.families, state.beliefs, seen.readings, strict=True)
-        beliefs = tuple(kalman.moved(*one) for one in each)
-        weights = kalman.switched(seen.weights, parameters.prior, self.switch)
-        return State(beliefs, weights, () if seen.sampled is None else seen.sampled[1])
+            evidence = _weigh_reading(parameters, state, noisy, parameters.mean, parameters.context_cov)
+        groups = zip(parameters.families, state.beliefs, evidence.readings, strict=True)
+        beliefs = tuple(kalman.moved(*group) for group in groups)
+        weights = kalman.switched(evidence.weights, parameters.prior, self.switch)
+        return State(beliefs, weights, () if evidence.sampled is None else evidence.sampled[1])
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
-        """Of the mixture over the hypotheses."""
-        return _bias(state)
+        """The moments of the mixture over the hypotheses."""
+        return _bias_moments(state)
 
 
 def family(group: list[Hypothesis], known: Knowledge, pairs: bool) -> Family:
     """Hypotheses with equally many factors; with `pairs` no context hides the bias."""
     xp, dim = known.noise_cov.__array_namespace__(), known.context_mean.shape[0]
-    told = (np.asarray(x) for x in zip(*map(_noise, group), strict=True))
-    factors, chances = (xp.asarray(x, dtype=known.noise_cov.dtype) for x in told)
+    rows = (np.asarray(x) for x in zip(*map(_noise_factors, group), strict=True))
+    factors, chances = (xp.asarray(x, dtype=known.noise_cov.dtype) for x in rows)
     hidden = xp.trace(xp.linalg.solve(known.noise_cov, known.context_cov)) / dim * (not pairs)
     keep = xp.ones_like(factors[:, 0])
     if factors.shape[1] > 1:
@@ -265,7 +271,7 @@ def family(group: list[Hypothesis], known: Knowledge, pairs: bool) -> Family:
     return Family(factors, xp.log(chances), keep, walk[:, None, None] * known.bias_cov)
 
 
-def _noise(hypothesis: Hypothesis) -> tuple[list[float], list[float]]:
+def _noise_factors(hypothesis: Hypothesis) -> tuple[list[float], list[float]]:
     """The factors of the noise's covariance, and their probabilities."""
     if hypothesis.tails is None:
         return [hypothesis.size], [1.0]
@@ -275,35 +281,35 @@ def _noise(hypothesis: Hypothesis) -> tuple[list[float], list[float]]:
     return (hypothesis.size * np.exp(logs)).tolist(), (heights / heights.sum()).tolist()
 
 
-def _bias(state: State) -> tuple[Array, Array]:
-    """Mean and covariance of the bias, hypotheses summed out."""
+def _bias_moments(state: State) -> tuple[Array, Array]:
+    """Mean and covariance of the bias, averaged over the hypotheses."""
     xp = state.weights.__array_namespace__()
-    each = [spread(*one) for one in state.beliefs]
+    moments_of_families = [spread(*one) for one in state.beliefs]
     if state.sample:
         mean, cov = spread(*state.sample)
-        each.append((mean[..., None, :], cov[..., None, :, :]))
-    batch = np.broadcast_shapes(*(mean.shape[:-2] for mean, _ in each))
-    means = [xp.broadcast_to(mean, (*batch, *mean.shape[-2:])) for mean, _ in each]
-    covs = [xp.broadcast_to(cov, (*batch, *cov.shape[-3:])) for _, cov in each]
+        moments_of_families.append((mean[..., None, :], cov[..., None, :, :]))
+    batch = np.broadcast_shapes(*(mean.shape[:-2] for mean, _ in moments_of_families))
+    means = [xp.broadcast_to(mean, (*batch, *mean.shape[-2:])) for mean, _ in moments_of_families]
+    covs = [xp.broadcast_to(cov, (*batch, *cov.shape[-3:])) for _, cov in moments_of_families]
     return moments(xp.exp(state.weights), xp.concat(means, axis=-2), xp.concat(covs, axis=-3))
 
 
-def _seen(parameters: Parameters, state: State, noisy: Array, centre: Array, hidden: Array) -> Seen:
-    """What a noisy context says, of which `centre` is known and what is hidden has that covariance."""
+def _weigh_reading(parameters: Parameters, state: State, noisy: Array, centre: Array, hidden: Array) -> Seen:
+    """What a noisy context says; of the true one `centre` is known, and `hidden` is the rest's covariance."""
     xp, value = noisy.__array_namespace__(), noisy - centre
     lost = xp.isnan(value)
-    there = None if settled(~lost) else (~lost).astype(value.dtype)
-    each = zip(parameters.families, state.beliefs, strict=True)
-    readings = [kalman.read(*one, parameters.noise_cov, hidden, value, there) for one in each]
+    present = None if settled(~lost) else (~lost).astype(value.dtype)
+    groups = zip(parameters.families, state.beliefs, strict=True)
+    readings = [kalman.read(*group, parameters.noise_cov, hidden, value, present) for group in groups]
     densities, sampled = [reading.density for reading in readings], None
     if parameters.sample is not None:
-        *sampled, density = mixture.sighted(parameters.sample, state.sample, noisy, there)
+        *sampled, density = mixture.sighted(parameters.sample, state.sample, noisy, present)
         densities.append(density[..., None])
     return Seen(readings, sampled, kalman.weighed(state.weights, xp.concat(densities, axis=-1)))
 
 
-def _stacked(one: Context, other: Context) -> tuple[Array, Array]:
+def _stack_moments(first: Context, second: Context) -> tuple[Array, Array]:
     """Means (..., 2, d) and covariances (..., 2, d, d) of two beliefs."""
-    xp = one.mean.__array_namespace__()
-    covs = [xp.broadcast_to(x.cov, (*x.mean.shape, x.mean.shape[-1])) for x in (one, other)]
-    return xp.stack([one.mean, other.mean], -2), xp.stack(covs, -3)
+    xp = first.mean.__array_namespace__()
+    covs = [xp.broadcast_to(x.cov, (*x.mean.shape, x.mean.shape[-1])) for x in (first, second)]
+    return xp.stack([first.mean, second.mean], -2), xp.stack(covs, -3)

@@ -88,7 +88,7 @@ def add(tally: Tally | Weighed, observation: Array) -> Tally:
 
 
 def weighed(sight: Sight, tally: Tally) -> Weighed:
-    """Worked out once, for all who ask before the next observation."""
+    """The tally with the belief about the bias, computed once for all uses before the next observation."""
     return Weighed(*tally, *belief(sight, tally))
 
 
@@ -101,13 +101,13 @@ def belief(sight: Sight, tally: Tally | Weighed) -> tuple[Array, Array]:
 
 
 def spread(mean: Array, cov: Array) -> tuple[Array, Array]:
-    """A belief (..., d) and (..., d, d), with a covariance of its own where trials shared one."""
+    """A belief (..., d) and (..., d, d), with the covariance broadcast where trials share one."""
     xp = mean.__array_namespace__()
     return mean, xp.broadcast_to(cov, (*mean.shape, mean.shape[-1]))
 
 
 def certain(mean: Array) -> tuple[Array, Array]:
-    """The belief (..., d) and (..., d, d) of who is told the bias."""
+    """The belief (..., d) and (..., d, d) of a denoiser that is told the bias."""
     xp = mean.__array_namespace__()
     return mean, xp.zeros((*mean.shape, mean.shape[-1]), dtype=mean.dtype)
 

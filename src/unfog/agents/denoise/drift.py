@@ -81,28 +81,28 @@ class Drift(bias.FromEither, Denoiser, Expects, KnowsBias):
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context."""
-        bias_mean, bias_cov = _bias(parameters, state)
+        bias_mean, bias_cov = _bias_moments(parameters, state)
         gain = solve(parameters.noisy_cov + bias_cov, parameters.context_cov).mT
         mean = parameters.mean + matvec(gain, noisy - parameters.mean - bias_mean)
         return Context(mean, parameters.context_cov - product(gain, parameters.context_cov))
 
     def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
-        return bias.expected(parameters.mean, parameters.noisy_cov, *_bias(parameters, state))
+        return bias.expected(parameters.mean, parameters.noisy_cov, *_bias_moments(parameters, state))
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array) -> State:
         """One more observation of the bias, and its next step."""
         sight, observation = parameters.sight, self.observation(parameters.mean, noisy, context)
         variance = state.variance / (1 + state.variance * sight.rates)
-        news = matvec(sight.coordinates, observation) - sight.rates * state.mean
-        return State(state.mean + variance * news, variance + self.step)
+        surprise = matvec(sight.coordinates, observation) - sight.rates * state.mean
+        return State(state.mean + variance * surprise, variance + self.step)
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
-        """After its last step."""
-        return spread(*_bias(parameters, state))
+        """The belief after the last step of the bias."""
+        return spread(*_bias_moments(parameters, state))
 
 
-def _bias(parameters: Parameters, state: State) -> tuple[Array, Array]:
-    """Its mean g and covariance S."""
+def _bias_moments(parameters: Parameters, state: State) -> tuple[Array, Array]:
+    """Mean g and covariance S of the bias."""
     basis = parameters.sight.basis
     return matvec(basis, state.mean), basis * state.variance[..., None, :] @ basis.mT

@@ -88,7 +88,7 @@ class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
         return posterior_mean(parameters.shrinkage, noisy, xp.zeros_like(parameters.mean))
 
     def bias(self, parameters: Parameters, state: bias.Tally | bias.Weighed) -> tuple[Array, Array]:
-        """From all observations of it."""
+        """The belief from all observations of the bias."""
         return bias.spread(*bias.belief(parameters.sight, state))
 
 
@@ -151,5 +151,5 @@ class PlugIn(bias.FromEither, Denoiser, KnowsBias):
         return bias.add(state, self.observation(parameters.shrinkage.mean, noisy, context))
 
     def bias(self, parameters: PluginParameters, state: bias.Tally) -> tuple[Array, Array]:
-        """From all observations of it."""
+        """The belief from all observations of the bias."""
         return bias.spread(*bias.belief(parameters.sight, state))

@@ -90,8 +90,8 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
         covs = known.bias_cov, known.context_cov + known.noise_cov, known.noise_cov
         precision, alone, paired = (xp.linalg.inv(cov) for cov in covs)
         variance = xp.linalg.diagonal(known.context_cov + known.noise_cov + known.bias_cov)
-        told = known.context_mean, known.context_cov, known.noise_cov
-        return Parameters(*told, precision, alone, paired, variance)
+        channel = known.context_mean, known.context_cov, known.noise_cov
+        return Parameters(*channel, precision, alone, paired, variance)
 
     def start(self, parameters: Parameters) -> State:
         """The prior."""
@@ -104,9 +104,9 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
         return context_of(state.plus(term), term, known)
 
     def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
-        """As before any reading: mu_c, and the diagonal of Sigma_c + Sigma_n + Sigma_gamma.
+        """Prior moments: mu_c, and the diagonal of Sigma_c + Sigma_n + Sigma_gamma.
 
-        To say more of the bias would cost an inverse for every trial.
+        To use what is known of the bias would cost an inverse for every trial.
         """
         return parameters.mean, parameters.variance
 
@@ -117,7 +117,7 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
         return bias.expected(parameters.mean, noisy_cov, matvec(cov, state.natural_mean), cov)
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
-        """The belief with this round's term; where the true context is shown at once, with what that says."""
+        """The belief with this round's term, and with its true context where that is shown at once."""
         return state.plus(term_of(parameters, noisy, context)[0])
 
     def correct(
@@ -127,60 +127,67 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
         (old, _), (new, known) = term_of(parameters, noisy, before), term_of(parameters, noisy, after)
         # The change is added in one go, so that where there is none the state keeps its bits.
         state = state.plus(new.less(old))
-        found = where_asked(before, after, known, lambda: context_of(state, new, known))
-        return state, found
+        context = posterior_if_news(before, after, known, lambda: context_of(state, new, known))
+        return state, context
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
-        """From the terms of all rounds."""
-        return _moments(state)
+        """The belief from the terms of all rounds."""
+        return _bias_moments(state)
 
 
-def _moments(state: State) -> tuple[Array, Array]:
+def _bias_moments(state: State) -> tuple[Array, Array]:
     """Mean and covariance of the bias."""
     cov = inverse(state.precision)
     return spread(matvec(cov, state.natural_mean), cov)
 
 
-def where_asked(before: Array, after: Array, known: Context, posterior: Callable[[], Context]) -> Context:
-    """The posterior where there are news of a context, and not all is known; else what is known will do."""
+def posterior_if_news(
+    before: Array, after: Array, known: Context, posterior: Callable[[], Context]
+) -> Context:
+    """The posterior where a context has news but is not fully known; elsewhere `known`, which suffices."""
     xp = after.__array_namespace__()
-    asked = is_news(before, after) & xp.isnan(after).any(-1)
-    if settled(~asked):
+    needs_posterior = is_news(before, after) & xp.isnan(after).any(-1)
+    if settled(~needs_posterior):
         return known
-    return if_any(asked, lambda: either(asked, posterior(), known), known)
+    return if_any(needs_posterior, lambda: either(needs_posterior, posterior(), known), known)
 
 
 def conditional(mean: Array, cov: Array, known: Array) -> Context:
     """A context c ~ N(mean, cov) given the coordinates of it that are numbers: known (..., d)."""
     xp = known.__array_namespace__()
     hidden = xp.isnan(known)
-    if settled(_alike(hidden)):
+    if settled(_has_equal_flags(hidden)):
         return Context(xp.where(hidden, mean, known), xp.where(hidden[..., None], cov, 0.0))
-    seen, left = (~hidden).astype(cov.dtype), hidden.astype(cov.dtype)
-    gain = product(cov, masked_inverse(cov, seen))
-    moved = mean + matvec(gain, xp.where(hidden, 0.0, known - mean))
+    known_mask, hidden_mask = (~hidden).astype(cov.dtype), hidden.astype(cov.dtype)
+    gain = product(cov, masked_inverse(cov, known_mask))
+    posterior_mean = mean + matvec(gain, xp.where(hidden, 0.0, known - mean))
     # Exactly known where it is known: features factorise such a covariance.
     return Context(
-        xp.where(hidden, moved, known), left[..., :, None] * left[..., None, :] * (cov - product(gain, cov))
+        xp.where(hidden, posterior_mean, known),
+        hidden_mask[..., :, None] * hidden_mask[..., None, :] * (cov - product(gain, cov)),
     )
 
 
-def _alike(hidden: Bools) -> Bools:
-    """Where a coordinate is hidden if the first one is: (..., d)."""
+def _has_equal_flags(hidden: Bools) -> Bools:
+    """Where a coordinate is hidden just as the first one is: (..., d)."""
     return hidden == hidden[..., :1]
 
 
 def term_of(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[State, Context]:
     """What a round says of the bias, and its context as far as it is known, without its measurement."""
-    odd = noisy.__array_namespace__().isnan(noisy).any(-1)
+    is_general = noisy.__array_namespace__().isnan(noisy).any(-1)
     if known is not None:
-        odd = odd | ~_alike(known.__array_namespace__().isnan(known)).all(-1)
-    plain = _plain(parameters, noisy, known)
-    return plain if settled(~odd) else if_any(odd, lambda: _odd(parameters, noisy, known), plain)
+        is_general = is_general | ~_has_equal_flags(known.__array_namespace__().isnan(known)).all(-1)
+    common = _common_term(parameters, noisy, known)
+    return (
+        common
+        if settled(~is_general)
+        else if_any(is_general, lambda: _general_term(parameters, noisy, known), common)
+    )
 
 
-def _plain(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[State, Context]:
-    """Of a round that lost nothing, and of whose context all is known or nothing."""
+def _common_term(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[State, Context]:
+    """The term of a round that lost nothing and whose context is known in full or not at all."""
     xp, context = noisy.__array_namespace__(), Context(parameters.mean, parameters.context_cov)
     precision = xp.broadcast_to(parameters.alone, (*noisy.shape, noisy.shape[-1]))
     if known is not None:
@@ -192,8 +199,8 @@ def _plain(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[S
     return State(precision, matvec(precision, noisy - context.mean)), context
 
 
-def _odd(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[State, Context]:
-    """Of any round."""
+def _general_term(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[State, Context]:
+    """The term of any round."""
     xp = noisy.__array_namespace__()
     lost, context = xp.isnan(noisy), Context(parameters.mean, parameters.context_cov)
     if known is not None:
@@ -205,7 +212,7 @@ def _odd(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[Sta
 def context_of(state: State, term: State, known: Context) -> Context:
     """The posterior of a round's context, with what all rounds say of the bias, its own term included."""
     bias_cov = inverse(state.precision)
-    away = term.natural_mean - matvec(term.precision, matvec(bias_cov, state.natural_mean))
+    shift = term.natural_mean - matvec(term.precision, matvec(bias_cov, state.natural_mean))
     gain = product(known.cov, term.precision)
-    left = known.cov - product(gain, known.cov) + product(product(gain, bias_cov), gain.mT)
-    return Context(known.mean + matvec(known.cov, away), left)
+    cov = known.cov - product(gain, known.cov) + product(product(gain, bias_cov), gain.mT)
+    return Context(known.mean + matvec(known.cov, shift), cov)

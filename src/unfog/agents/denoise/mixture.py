@@ -84,19 +84,19 @@ class Filtered(bias.FromEither, Denoiser, Expects, KnowsBias):
         return State(mean, symmetric(state.cov - gain @ state.cov))
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
-        """The Gaussian that is kept."""
+        """The Gaussian that stands for the posterior of the bias."""
         return bias.spread(state.mean, state.cov)
 
 
-def gain_of(part: Array, whole: Array) -> Array:
-    """What share a part has in the whole, part whole^-1: covariances (..., d, d)."""
-    xp = whole.__array_namespace__()
-    gain: Array = xp.linalg.solve(whole, part).mT
+def gain_of(part_cov: Array, total_cov: Array) -> Array:
+    """The gain part_cov total_cov^-1, of covariances (..., d, d)."""
+    xp = total_cov.__array_namespace__()
+    gain: Array = xp.linalg.solve(total_cov, part_cov).mT
     return gain
 
 
 def symmetric(matrix: Array) -> Array:
-    """Freed of what rounding leaves between both halves."""
+    """The matrix made exactly symmetric, without the rounding errors between its halves."""
     return 0.5 * (matrix + matrix.mT)
 
 
@@ -153,10 +153,10 @@ class Mixture(Filtered):
     def seen(self, parameters: MixtureParameters, state: State, noisy: Array) -> tuple[Context, State]:
         """The moments of context and bias, the components summed out."""
         (channel, law), (bias, cov) = parameters, state
-        found = mixture.posterior(law, channel.noise_cov + cov, noisy - bias)
-        mean, spread = mixture.quantity(law, found)
-        moved, left = mixture.shared(cov, found)
-        return Context(mean, symmetric(spread)), State(bias + moved, symmetric(left))
+        posterior = mixture.posterior(law, channel.noise_cov + cov, noisy - bias)
+        mean, context_cov = mixture.quantity(law, posterior)
+        shift, bias_cov = mixture.shared(cov, posterior)
+        return Context(mean, symmetric(context_cov)), State(bias + shift, symmetric(bias_cov))
 
 
 class EmpiricalParameters(NamedTuple):
@@ -233,30 +233,30 @@ class Empirical(Filtered):
 
 
 def sighted(
-    parameters: EmpiricalParameters, state: State, noisy: Array, there: Array | None = None
+    parameters: EmpiricalParameters, state: State, noisy: Array, present: Array | None = None
 ) -> tuple[Context, State, Array]:
     """The moments of context and bias given a noisy context, and its log density less that of d ln(2 pi) / 2.
 
-    `there` is 1 where a coordinate was measured and 0 elsewhere; None: all were.
+    `present` is 1 where a coordinate was measured and 0 elsewhere; None: all were.
     """
     (channel, points, kernel), (bias, cov) = parameters, state
-    xp, whole = noisy.__array_namespace__(), channel.noise_cov + cov + kernel
+    xp, total_cov = noisy.__array_namespace__(), channel.noise_cov + cov + kernel
     eye = xp.eye(noisy.shape[-1], dtype=noisy.dtype)
     value = noisy - bias
-    if there is not None:
-        both = there[..., :, None] * there[..., None, :]
-        whole = both * whole + (1 - there)[..., None] * eye
-        value = xp.where(there > 0, value, points.centre)
-    precision, size = inverted(whole)
-    precision = precision if there is None else both * precision
-    weights, total = mixture.weighed(points, precision, value)
+    if present is not None:
+        mask = present[..., :, None] * present[..., None, :]
+        total_cov = mask * total_cov + (1 - present)[..., None] * eye
+        value = xp.where(present > 0, value, points.centre)
+    precision, log_det = inverted(total_cov)
+    precision = precision if present is None else mask * precision
+    weights, log_total = mixture.weighed(points, precision, value)
     mean, spread = mixture.points_moments(points, weights)
-    away, smooth, gain = value - mean, kernel @ precision, cov @ precision
-    rest = eye - smooth
-    context = rest @ spread @ rest.mT + kernel - smooth @ kernel
-    after = cov - gain @ cov + gain @ spread @ gain.mT
+    residual, smoothing, gain = value - mean, kernel @ precision, cov @ precision
+    remainder = eye - smoothing
+    context_cov = remainder @ spread @ remainder.mT + kernel - smoothing @ kernel
+    bias_cov = cov - gain @ cov + gain @ spread @ gain.mT
     return (
-        Context(mean + matvec(smooth, away), symmetric(context)),
-        State(bias + matvec(gain, away), symmetric(after)),
-        total - 0.5 * size,
+        Context(mean + matvec(smoothing, residual), symmetric(context_cov)),
+        State(bias + matvec(gain, residual), symmetric(bias_cov)),
+        log_total - 0.5 * log_det,
     )

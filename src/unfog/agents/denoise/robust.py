@@ -96,8 +96,8 @@ class Robust(FromEither, Denoiser, Expects, KnowsBias):
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """Mean and covariance of this round's context."""
-        moved, cov = student.moments(_seen(parameters, state, noisy), parameters.context_cov)
-        return Context(parameters.mean + moved, cov)
+        shift, cov = student.moments(_weigh_reading(parameters, state, noisy), parameters.context_cov)
+        return Context(parameters.mean + shift, cov)
 
     def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
@@ -106,18 +106,18 @@ class Robust(FromEither, Denoiser, Expects, KnowsBias):
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array) -> State:
         """The Gaussian with the moments of the bias after this round and its step."""
         if self.pairs:
-            found = student.mixture(parameters.noise, state.cov, noisy - context - state.mean)
+            mixture = student.mixture(parameters.noise, state.cov, noisy - context - state.mean)
         else:
-            found = _seen(parameters, state, noisy)
-        moved, cov = student.moments(found, state.cov)
-        return State(state.mean + moved, cov + self.step * parameters.bias_cov)
+            mixture = _weigh_reading(parameters, state, noisy)
+        shift, cov = student.moments(mixture, state.cov)
+        return State(state.mean + shift, cov + self.step * parameters.bias_cov)
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
-        """After its last step."""
+        """The belief after the last step of the bias."""
         return spread(state.mean, state.cov)
 
 
-def _seen(parameters: Parameters, state: State, noisy: Array) -> student.Mixture:
-    """What the noisy context says, of context and bias alike."""
+def _weigh_reading(parameters: Parameters, state: State, noisy: Array) -> student.Mixture:
+    """What the noisy context says, of both context and bias."""
     hidden = parameters.context_cov + state.cov
     return student.mixture(parameters.noise, hidden, noisy - parameters.mean - state.mean)

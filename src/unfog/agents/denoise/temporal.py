@@ -20,7 +20,7 @@ from unfog.agents.base import (
 )
 from unfog.agents.denoise import temporal_filter
 from unfog.agents.denoise.bias import spread
-from unfog.agents.denoise.temporal_filter import NEVER, Clockwork, Kept, Marked, State, is_last, when
+from unfog.agents.denoise.temporal_filter import NEVER, Kept, Marked, State, StateSpace, is_last, when
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array
@@ -105,142 +105,147 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
         """As it was set."""
         return self.pairs
 
-    def setup(self, known: Knowledge, privilege: Privilege | None) -> Clockwork:
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> StateSpace:
         """The parts and how they move."""
-        return temporal_filter.clockwork(known)
+        return temporal_filter.build_state_space(known)
 
-    def start(self, parameters: Clockwork) -> State:
+    def start(self, parameters: StateSpace) -> State:
         """Before the first reading, with an empty window."""
         xp, first = parameters.mean.__array_namespace__(), temporal_filter.started(parameters)
         zero = xp.zeros((), dtype=parameters.mean.dtype)
-        nothing = Marked(*(xp.zeros_like(parameters.mean),) * 2)
+        blank = Marked(*(xp.zeros_like(parameters.mean),) * 2)
         before = temporal_filter.moved_on(parameters, first, zero)
-        empty = Kept(zero + NEVER, zero, before, parameters.white, nothing, nothing)
+        empty = Kept(zero + NEVER, zero, before, parameters.white, blank, blank)
         window = (empty,) * (self.window if self.pairs else 0)
         return State(first, zero, zero + NEVER, window, zero)
 
     def at_once(self, state: State) -> State:
-        """Without a window."""
+        """The state without a window."""
         return state._replace(window=())
 
     def stamp(self, state: State, moment: Moment) -> Moment:
-        """With number and time."""
+        """The moment with its number and time filled in."""
         number, at = when(moment, state)
         return Moment(number, at, moment.noise)
 
-    def before(self, parameters: Clockwork, state: State, moment: Moment) -> Ready:
-        """The belief moved to the time of a reading; unless that is told, one unit after the last."""
+    def before(self, parameters: StateSpace, state: State, moment: Moment) -> Ready:
+        """The belief moved to the time of a reading, by default one unit after the last."""
         xp = parameters.mean.__array_namespace__()
         number, at = when(moment, state)
         length = temporal_filter.since(parameters, state.number, state.at, at)
         if xp is np:
-            _check(parameters, state, at, length)
+            _check_times(parameters, state, at, length)
         noise = parameters.white if moment.noise is None else _noise_root(moment.noise, parameters.mean)
         return Ready(state, temporal_filter.moved_on(parameters, state.belief, length), at, number, noise)
 
-    def predict(self, parameters: Clockwork, state: State | Ready, noisy: Array) -> Context:
+    def predict(self, parameters: StateSpace, state: State | Ready, noisy: Array) -> Context:
         """The posterior of this moment's context: noisy (..., d), not a number where it was lost."""
-        ready, shown = self._ready(parameters, state), temporal_filter.mark(noisy)
+        ready, marked = self._make_ready(parameters, state), temporal_filter.mark(noisy)
         context, reading = temporal_filter.seen_at(parameters, ready.belief, ready.at)
-        seen = context.condition_on(reading, ready.noise, shown.values - parameters.mean, shown.lost())
-        return Context(parameters.mean + seen.mean, seen.cov())
+        posterior = context.condition_on(reading, ready.noise, marked.values - parameters.mean, marked.lost())
+        return Context(parameters.mean + posterior.mean, posterior.cov())
 
-    def expected(self, parameters: Clockwork, state: State | Ready) -> tuple[Array, Array]:
-        """Of the belief at its time."""
-        ready = self._ready(parameters, state)
+    def expected(self, parameters: StateSpace, state: State | Ready) -> tuple[Array, Array]:
+        """The moments of the reading under the belief at its time."""
+        ready = self._make_ready(parameters, state)
         _, reading = temporal_filter.seen_at(parameters, ready.belief, ready.at)
         return parameters.mean + reading.mean, (reading.root**2).sum(-1) + (ready.noise**2).sum(-1)
 
     def update(
-        self, parameters: Clockwork, state: State | Ready, noisy: Array, context: Array | None
+        self, parameters: StateSpace, state: State | Ready, noisy: Array, context: Array | None
     ) -> State:
         """The belief after a reading and, where it is shown at once, its true context."""
-        xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
+        xp, ready = noisy.__array_namespace__(), self._make_ready(parameters, state)
         marks = (
             temporal_filter.mark(noisy),
             temporal_filter.mark(xp.full_like(noisy, np.nan) if context is None else context),
         )
         batch = np.broadcast_shapes(noisy.shape[:-1], ready.belief.mean.shape[:-1])
         mean = xp.broadcast_to(ready.belief.mean, (*batch, ready.belief.mean.shape[-1]))
-        kept = Kept(ready.number, ready.at, ready.belief._replace(mean=mean), ready.noise, *marks)
-        filtered = temporal_filter.after_reading if context is None else temporal_filter.after
-        belief, window = filtered(parameters, kept.belief, kept), ready.state.window
+        record = Kept(ready.number, ready.at, ready.belief._replace(mean=mean), ready.noise, *marks)
+        filter_record = temporal_filter.after_reading if context is None else temporal_filter.after
+        belief, window = filter_record(parameters, record.belief, record), ready.state.window
         return State(
-            belief, ready.at, ready.number, temporal_filter.with_one(window, kept), ready.state.stale
+            belief, ready.at, ready.number, temporal_filter.with_one(window, record), ready.state.stale
         )
 
-    def bias(self, parameters: Clockwork, state: State) -> tuple[Array, Array]:
-        """At the last reading."""
-        found = temporal_filter.bias(parameters, state.belief)
-        return spread(found.mean, found.cov())
+    def bias(self, parameters: StateSpace, state: State) -> tuple[Array, Array]:
+        """The belief about the bias at the last reading."""
+        belief = temporal_filter.bias(parameters, state.belief)
+        return spread(belief.mean, belief.cov())
 
     def correct(
-        self, parameters: Clockwork, state: State, noisy: Array, before: Array, after: Array
+        self, parameters: StateSpace, state: State, noisy: Array, before: Array, after: Array
     ) -> tuple[State, Context]:
-        """Take in the true context of the last reading; see `Corrects` in agents/base.py."""
+        """Learn from the true context of the last reading; see `Corrects` in agents/base.py."""
         return self.reopen(parameters, state, noisy, before, after, Moment(state.number, state.at))
 
     def reopen(
         self,
-        parameters: Clockwork,
+        parameters: StateSpace,
         state: State,
         noisy: Array,
         before: Array,
         after: Array,
         moment: Moment,
     ) -> tuple[State, Context]:
-        """Take in the true context of any reading."""
+        """Learn from the true context of any reading."""
         number, at = when(moment, state)
         marks = temporal_filter.mark(noisy), temporal_filter.mark(after)
-        kept = Kept(number, at, state.belief, parameters.white, *marks)
+        record = Kept(number, at, state.belief, parameters.white, *marks)
         if after.__array_namespace__() is not np or is_last(state, number, before, after):
-            return temporal_filter.at_once(parameters, state, kept, temporal_filter.mark(before))
-        return temporal_filter.late(parameters, state, kept, is_news(before, after))
+            return temporal_filter.at_once(parameters, state, record, temporal_filter.mark(before))
+        return temporal_filter.late(parameters, state, record, is_news(before, after))
 
-    def smoothed(self, parameters: Clockwork, state: State, moment: Moment, known: Array) -> Context:
-        """With all readings and true contexts since then."""
+    def smoothed(self, parameters: StateSpace, state: State, moment: Moment, known: Array) -> Context:
+        """The context given all readings and true contexts since then."""
         number, _ = when(moment, state)
-        asked = [one.number == number for one in state.window]
-        first = next((i for i, here in enumerate(asked) if here.any()), None)
+        matches = [record.number == number for record in state.window]
+        first = next((i for i, is_match in enumerate(matches) if is_match.any()), None)
         if first is None:
             raise InputError("round", float(number.max()), "one of the last that are kept in the window")
-        again = temporal_filter.replayed(parameters, state.window[first:], asked[first:])
-        return temporal_filter.exact(parameters, again.context, temporal_filter.mark(known))
+        replay = temporal_filter.replayed(parameters, state.window[first:], matches[first:])
+        return temporal_filter.exact(parameters, replay.context, temporal_filter.mark(known))
 
-    def value_of_reveal(self, parameters: Clockwork, state: State) -> Array:
-        """Of the last reading's: (...,), summed over coordinates, each in its own variance."""
+    def value_of_reveal(self, parameters: StateSpace, state: State) -> Array:
+        """The value of the last reading's true context, (...,): the variance that it removes."""
         xp = parameters.mean.__array_namespace__()
         everything = Marked(parameters.mean, xp.ones_like(parameters.mean))
-        last = Kept(state.number, state.at, state.belief, parameters.white, everything, everything)
-        left = self._left(parameters, state.belief, state.at)
-        return left - self._left(parameters, temporal_filter.known(parameters, state.belief, last), state.at)
+        record = Kept(state.number, state.at, state.belief, parameters.white, everything, everything)
+        without = self._remaining_variance(parameters, state.belief, state.at)
+        return without - self._remaining_variance(
+            parameters, temporal_filter.known(parameters, state.belief, record), state.at
+        )
 
-    def _left(self, clock: Clockwork, belief: Belief, at: Array) -> Array:
-        """How uncertain a context will be after its reading, some time ahead."""
+    def _remaining_variance(self, model: StateSpace, belief: Belief, at: Array) -> Array:
+        """The variance left of a context `ahead` from now after its reading, in units of the prior's."""
         xp = at.__array_namespace__()
-        soon = temporal_filter.moved_on(clock, belief, xp.asarray(self.ahead, dtype=at.dtype))
-        context, reading = temporal_filter.seen_at(clock, soon, at + self.ahead)
-        seen = context.condition_on(reading, clock.white, xp.zeros_like(context.mean))
-        found: Array = ((seen.root / clock.scale[:, None]) ** 2).sum((-2, -1))
-        return found
+        future = temporal_filter.moved_on(model, belief, xp.asarray(self.ahead, dtype=at.dtype))
+        context, reading = temporal_filter.seen_at(model, future, at + self.ahead)
+        posterior = context.condition_on(reading, model.white, xp.zeros_like(context.mean))
+        variance: Array = ((posterior.root / model.scale[:, None]) ** 2).sum((-2, -1))
+        return variance
 
-    def _ready(self, parameters: Clockwork, state: State | Ready) -> Ready:
+    def _make_ready(self, parameters: StateSpace, state: State | Ready) -> Ready:
+        """The state moved to the next reading, unless it has been already."""
         return state if isinstance(state, Ready) else self.before(parameters, state, Moment())
 
 
-def _check(clock: Clockwork, state: State, at: Array, length: Array) -> None:
-    """Refuse what is no time, and times that go back."""
+def _check_times(model: StateSpace, state: State, at: Array, length: Array) -> None:
+    """Raise InputError for times that are not numbers or that go back."""
     if not np.isfinite(at).all():
-        raise InputError("at", f"{_said(at)}", "times: numbers, in the unit of the constants of time")
+        raise InputError(
+            "at", f"{_display_times(at)}", "times: numbers, in the unit of the constants of time"
+        )
     if (length < 0).any():
-        first, last = bool((state.number < 0).all()), _said(state.at)
-        before = f"{clock.since}, where the calibration ended" if first else f"{last}, the last reading"
+        first, last = bool((state.number < 0).all()), _display_times(state.at)
+        before = f"{model.since}, where the calibration ended" if first else f"{last}, the last reading"
         allowed = "times that never go back, on the calibration's clock"
-        raise InputError("at", f"{_said(at)} after {before}", allowed)
+        raise InputError("at", f"{_display_times(at)} after {before}", allowed)
 
 
-def _said(times: Array) -> Array | float:
-    """The one time, where there is one."""
+def _display_times(times: Array) -> Array | float:
+    """The time as a number if there is just one, else all of them."""
     return float(times.item()) if times.size == 1 else times
 
 
@@ -248,9 +253,9 @@ def _noise_root(noise: Array, like: Array) -> Array:
     """Root of the noise covariance of one reading (..., d, d), which may be zero."""
     if noise.__array_namespace__() is np:
         d = like.shape[0]
-        given = np.asarray(noise, dtype=like.dtype)
-        sound = given.shape[-2:] == (d, d) and np.isfinite(given).all() and np.allclose(given, given.mT)
-        if not sound or (np.linalg.eigvalsh(given) < -1e-12 * np.abs(given).max()).any():
-            raise InputError("noise", given.tolist(), f"a covariance ({d}, {d}) of this reading's noise")
-        noise = given
+        cov = np.asarray(noise, dtype=like.dtype)
+        is_cov = cov.shape[-2:] == (d, d) and np.isfinite(cov).all() and np.allclose(cov, cov.mT)
+        if not is_cov or (np.linalg.eigvalsh(cov) < -1e-12 * np.abs(cov).max()).any():
+            raise InputError("noise", cov.tolist(), f"a covariance ({d}, {d}) of this reading's noise")
+        noise = cov
     return singular_root(noise)

@@ -29,7 +29,7 @@ from unfog.agents.base import (
 )
 from unfog.agents.denoise import temporal, temporal_filter
 from unfog.agents.denoise.temporal import Temporal
-from unfog.agents.denoise.temporal_filter import Clockwork, Marked
+from unfog.agents.denoise.temporal_filter import Marked, StateSpace
 from unfog.channel.dynamics import Moving, Tempo, untimed
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
@@ -54,7 +54,7 @@ class Factors(NamedTuple):
 class Parameters(NamedTuple):
     """The parts under every hypothesis, and theirs."""
 
-    clock: Clockwork  # with an axis of hypotheses in front of start, steps and white
+    model: StateSpace  # with an axis of hypotheses in front of start, steps and white
     prior: Array  # (H,)  probabilities
     sizes: Array  # (H,)
     speeds: Array  # (H,)
@@ -161,8 +161,8 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
 
     def probabilities(self, state: State) -> Array:
         """How probable each hypothesis is: (..., H)."""
-        found: Array = state.weights.__array_namespace__().exp(state.weights)
-        return found
+        probabilities: Array = state.weights.__array_namespace__().exp(state.weights)
+        return probabilities
 
     def labels(self, parameters: Parameters) -> tuple[dict[str, float], ...]:
         """The size of errors and the speed of the bias, in those told."""
@@ -174,56 +174,56 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
         return self.probabilities(state)
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
-        """Of the mixture, at the last reading."""
+        """The moments of the mixture, at the last reading."""
         weights = self.probabilities(state)
-        return moments(weights, *self.filter.bias(parameters.clock, state.filters))
+        return moments(weights, *self.filter.bias(parameters.model, state.filters))
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The parts and how they move under every hypothesis."""
         tempo = known.tempo or untimed(known.context_cov, known.noise_cov, known.bias_cov)
-        every = self.hypotheses(tempo)
-        clock = stacked(known, tempo, list(every))
+        priors = self.hypotheses(tempo)
+        model = stack_state_spaces(known, tempo, list(priors))
         xp = known.context_cov.__array_namespace__()
-        sizes, speeds = (xp.asarray(x) for x in zip(*every, strict=True))
-        return Parameters(clock, xp.asarray([*every.values()]), sizes, speeds)
+        sizes, speeds = (xp.asarray(x) for x in zip(*priors, strict=True))
+        return Parameters(model, xp.asarray([*priors.values()]), sizes, speeds)
 
     def start(self, parameters: Parameters) -> State:
         """Before the first reading, with an empty window."""
-        xp, first = parameters.prior.__array_namespace__(), self.filter.start(parameters.clock)
+        xp, first = parameters.prior.__array_namespace__(), self.filter.start(parameters.model)
         window = tuple(
-            one._replace(**{name: each(lambda x: x[None], one._asdict()[name]) for name in SHARED})
-            for one in first.window
+            record._replace(**{name: each(lambda x: x[None], record._asdict()[name]) for name in SHARED})
+            for record in first.window
         )
         at, number, stale = (x[None] for x in (first.at, first.number, first.stale))
-        least = xp.finfo(parameters.prior.dtype).tiny  # what cannot be is all but impossible
-        weights = xp.log(xp.maximum(parameters.prior, least))
+        tiny = xp.finfo(parameters.prior.dtype).tiny  # a probability of zero has no logarithm
+        weights = xp.log(xp.maximum(parameters.prior, tiny))
         return State(temporal_filter.State(first.belief, at, number, window, stale), weights)
 
     def at_once(self, state: State) -> State:
-        """Without a window."""
+        """The state without windows."""
         return state._replace(filters=self.filter.at_once(state.filters))
 
     def stamp(self, state: State, moment: Moment) -> Moment:
-        """With number and time."""
+        """The moment with its number and time filled in."""
         at, number = state.filters.at[..., 0], state.filters.number[..., 0]
         return self.filter.stamp(state.filters._replace(at=at, number=number), moment)
 
     def before(self, parameters: Parameters, state: State, moment: Moment) -> Ready:
-        """All beliefs moved to the time of a reading, and some weight dealt out anew."""
-        ready = self.filter.before(parameters.clock, state.filters, _opened(parameters, moment))
+        """All beliefs moved to the time of a reading, and the weights mixed with their prior."""
+        ready = self.filter.before(parameters.model, state.filters, _add_hypothesis_axis(parameters, moment))
         return Ready(ready, kalman.switched(state.weights, parameters.prior, self.switch))
 
     def predict(self, parameters: Parameters, state: State | Ready, noisy: Array) -> Context:
         """Mean and covariance of this moment's context: noisy (..., d), not a number where it was lost."""
-        xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
-        found = self.filter.predict(parameters.clock, ready.filters, noisy[..., None, :])
-        weights = kalman.weighed(ready.weights, reading_log_density(parameters.clock, ready.filters, noisy))
-        return Context(*moments(xp.exp(weights), *found))
+        xp, ready = noisy.__array_namespace__(), self._make_ready(parameters, state)
+        beliefs = self.filter.predict(parameters.model, ready.filters, noisy[..., None, :])
+        weights = kalman.weighed(ready.weights, reading_log_density(parameters.model, ready.filters, noisy))
+        return Context(*moments(xp.exp(weights), *beliefs))
 
     def expected(self, parameters: Parameters, state: State | Ready) -> tuple[Array, Array]:
-        """Of the mixture at its time, before the reading."""
-        ready = self._ready(parameters, state)
-        means, within = self.filter.expected(parameters.clock, ready.filters)
+        """The moments of the mixture at the reading's time, before it."""
+        ready = self._make_ready(parameters, state)
+        means, within = self.filter.expected(parameters.model, ready.filters)
         weights = ready.weights.__array_namespace__().exp(ready.weights)[..., None]
         centre = (weights * means).sum(-2)
         return centre, (weights * (within + (means - centre[..., None, :]) ** 2)).sum(-2)
@@ -232,9 +232,9 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
         self, parameters: Parameters, state: State | Ready, noisy: Array, context: Array | None
     ) -> State:
         """All beliefs and weights after a reading and, where it is shown at once, its true context."""
-        xp, ready = noisy.__array_namespace__(), self._ready(parameters, state)
-        filters = self.filter.update(parameters.clock, ready.filters, noisy[..., None, :], None)
-        weights = kalman.weighed(ready.weights, reading_log_density(parameters.clock, ready.filters, noisy))
+        xp, ready = noisy.__array_namespace__(), self._make_ready(parameters, state)
+        filters = self.filter.update(parameters.model, ready.filters, noisy[..., None, :], None)
+        weights = kalman.weighed(ready.weights, reading_log_density(parameters.model, ready.filters, noisy))
         after = State(filters, weights)
         if context is None:
             return after
@@ -243,7 +243,7 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
     def correct(
         self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
     ) -> tuple[State, Context]:
-        """Take in the true context of the last reading; see `Corrects` in agents/base.py."""
+        """Learn from the true context of the last reading; see `Corrects` in agents/base.py."""
         moment = Moment(state.filters.number[..., 0], state.filters.at[..., 0])
         return self.reopen(parameters, state, noisy, before, after, moment)
 
@@ -256,38 +256,45 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
         after: Array,
         moment: Moment,
     ) -> tuple[State, Context]:
-        """Take in the true context of any reading."""
-        xp, clock, opened = after.__array_namespace__(), parameters.clock, _opened(parameters, moment)
+        """Learn from the true context of any reading."""
+        xp, model, wide_moment = (
+            after.__array_namespace__(),
+            parameters.model,
+            _add_hypothesis_axis(parameters, moment),
+        )
         known = before[..., None, :], after[..., None, :]
-        filters, found = self.filter.reopen(clock, state.filters, noisy[..., None, :], *known, opened)
-        weighed = kalman.weighed(state.weights, context_log_density(clock, state.filters, *known, opened))
-        weights = xp.where(is_news(before, after)[..., None], weighed, state.weights)
-        mean, cov = moments(xp.exp(weights), *found)
-        left = xp.isnan(after).astype(after.dtype)  # what is known is so without rounding
-        cov = left[..., :, None] * left[..., None, :] * cov
-        return State(filters, weights), Context(xp.where(left > 0, mean, after), cov)
+        filters, beliefs = self.filter.reopen(model, state.filters, noisy[..., None, :], *known, wide_moment)
+        updated = kalman.weighed(
+            state.weights, context_log_density(model, state.filters, *known, wide_moment)
+        )
+        weights = xp.where(is_news(before, after)[..., None], updated, state.weights)
+        mean, cov = moments(xp.exp(weights), *beliefs)
+        hidden = xp.isnan(after).astype(after.dtype)  # what is known is so without rounding
+        cov = hidden[..., :, None] * hidden[..., None, :] * cov
+        return State(filters, weights), Context(xp.where(hidden > 0, mean, after), cov)
 
     def value_of_reveal(self, parameters: Parameters, state: State) -> Array:
-        """On average over the hypotheses; what it says of these is left out."""
-        worth = self.filter.value_of_reveal(parameters.clock, state.filters)
-        found: Array = (self.probabilities(state) * worth).sum(-1)
-        return found
+        """The value averaged over the hypotheses; what the context says of these is left out."""
+        worth = self.filter.value_of_reveal(parameters.model, state.filters)
+        mean: Array = (self.probabilities(state) * worth).sum(-1)
+        return mean
 
-    def _ready(self, parameters: Parameters, state: State | Ready) -> Ready:
+    def _make_ready(self, parameters: Parameters, state: State | Ready) -> Ready:
+        """The state moved to the next reading, unless it has been already."""
         return state if isinstance(state, Ready) else self.before(parameters, state, Moment())
 
 
-def _opened(parameters: Parameters, moment: Moment) -> Moment:
-    """With an axis for hypotheses; a noise of a reading's own is as far off as that told."""
+def _add_hypothesis_axis(parameters: Parameters, moment: Moment) -> Moment:
+    """The moment with an axis for hypotheses; a reading's own noise is scaled by their sizes, too."""
     xp = parameters.prior.__array_namespace__()
-    number, at = (None if x is None else xp.asarray(x)[..., None] for x in moment[:2])
+    number, at = (None if value is None else xp.asarray(value)[..., None] for value in moment[:2])
     if moment.noise is None:
         return Moment(number, at)
     return Moment(number, at, parameters.sizes[:, None, None] * moment.noise[..., None, :, :])
 
 
 def ladder(number: int, apart: float, distrust: float) -> dict[float, float]:
-    """So many factors about 1, each so many times the next, with their probabilities."""
+    """`number` factors centred on 1, neighbours `apart` times each other, with their probabilities."""
     others = max(1, number - 1)
     powers = [apart ** (i - number // 2) for i in range(number)]
     return {x: (1 - distrust if number > 1 else 1.0) if x == 1 else distrust / others for x in powers}
@@ -298,24 +305,27 @@ def bias_moves(tempo: Tempo) -> bool:
     return tempo.bias.time < np.inf or (tempo.bias.walk is not None and bool(np.any(tempo.bias.walk)))
 
 
-def scaled(tempo: Tempo, by: Factors) -> Tempo:
-    """With the constants that a hypothesis has."""
+def scaled(tempo: Tempo, factors: Factors) -> Tempo:
+    """The constants of time under one hypothesis."""
 
     def times(part: Moving, factor: float) -> Moving:
         return part.scaled(np.full(part.cov.shape[-1], np.sqrt(factor)))
 
     walk, error = tempo.bias.walk, tempo.error
-    walks = tempo.bias._replace(walk=None if walk is None else by.speed * walk)
+    walks = tempo.bias._replace(walk=None if walk is None else factors.speed * walk)
     return tempo._replace(
-        bias=walks if np.isinf(tempo.bias.time) else times(tempo.bias, by.speed),
-        error=None if error is None else times(error, by.size),
-        white=None if tempo.white is None else by.size * tempo.white,
+        bias=walks if np.isinf(tempo.bias.time) else times(tempo.bias, factors.speed),
+        error=None if error is None else times(error, factors.size),
+        white=None if tempo.white is None else factors.size * tempo.white,
     )
 
 
-def stacked(known: Knowledge, tempo: Tempo, every: list[Factors]) -> Clockwork:
+def stack_state_spaces(known: Knowledge, tempo: Tempo, hypotheses: list[Factors]) -> StateSpace:
     """The parts under every hypothesis: start, steps and white have an axis of these in front."""
-    clocks = [temporal_filter.clockwork(known._replace(tempo=scaled(tempo, one))) for one in every]
+    clocks = [
+        temporal_filter.build_state_space(known._replace(tempo=scaled(tempo, hypothesis)))
+        for hypothesis in hypotheses
+    ]
     xp = known.context_cov.__array_namespace__()
     start, steps, white = (
         xp.stack(x) for x in zip(*((c.start, c.steps, c.white) for c in clocks), strict=True)
@@ -323,35 +333,35 @@ def stacked(known: Knowledge, tempo: Tempo, every: list[Factors]) -> Clockwork:
     return clocks[0]._replace(start=start, steps=steps, white=white)
 
 
-def reading_log_density(clock: Clockwork, ready: temporal.Ready, noisy: Array) -> Array:
+def reading_log_density(model: StateSpace, ready: temporal.Ready, noisy: Array) -> Array:
     """The log density of a reading (..., d), given all before it, under every hypothesis: (..., H)."""
-    shown = temporal_filter.mark(noisy[..., None, :])
-    _, reading = temporal_filter.seen_at(clock, ready.belief, ready.at)
-    return reading.density(ready.noise, shown.values - clock.mean, shown.lost())
+    marked = temporal_filter.mark(noisy[..., None, :])
+    _, reading = temporal_filter.seen_at(model, ready.belief, ready.at)
+    return reading.density(ready.noise, marked.values - model.mean, marked.lost())
 
 
 def context_log_density(
-    clock: Clockwork, state: temporal_filter.State, before: Array, after: Array, moment: Moment
+    model: StateSpace, state: temporal_filter.State, before: Array, after: Array, moment: Moment
 ) -> Array:
-    """The log density of what becomes known of a context, (..., 1, d) each, given all else: (..., H)."""
+    """The log density of newly known coordinates of a context, (..., 1, d), given all else: (..., H)."""
     number, at = temporal_filter.when(moment, state)
     new, old = temporal_filter.mark(after), temporal_filter.mark(before)
     if after.__array_namespace__() is not np or temporal_filter.is_last(state, number, before, after):
-        context, _ = temporal_filter.seen_at(clock, state.belief, at)
-        return _log_density(clock, context, new._replace(there=new.there * (1 - old.there)))
-    asked = [one.number == number for one in state.window]
-    first = next((i for i, here in enumerate(asked) if here.any()), None)
+        context, _ = temporal_filter.seen_at(model, state.belief, at)
+        return _log_density(model, context, new._replace(there=new.there * (1 - old.there)))
+    matches = [record.number == number for record in state.window]
+    first = next((i for i, is_match in enumerate(matches) if is_match.any()), None)
     if first is None:
         return np.zeros(state.belief.mean.shape[:-1])
     without = [
-        one._replace(known=one.known._replace(there=one.known.there * ~here[..., None]))
-        for one, here in zip(state.window[first:], asked[first:], strict=True)
+        record._replace(known=record.known._replace(there=record.known.there * ~is_match[..., None]))
+        for record, is_match in zip(state.window[first:], matches[first:], strict=True)
     ]
-    context = temporal_filter.replayed(clock, tuple(without), asked[first:]).context
-    found: Array = _log_density(clock, context, new) - _log_density(clock, context, old)
-    return np.where(np.logical_or.reduce(asked), found, 0.0)
+    context = temporal_filter.replayed(model, tuple(without), matches[first:]).context
+    difference: Array = _log_density(model, context, new) - _log_density(model, context, old)
+    return np.where(np.logical_or.reduce(matches), difference, 0.0)
 
 
-def _log_density(clock: Clockwork, context: Belief, known: Marked) -> Array:
-    """That of what is known of a context, if `context` is what is believed of it, less mu_c."""
-    return context.density(temporal_filter.least(clock), known.values - clock.mean, known.lost())
+def _log_density(model: StateSpace, context: Belief, known: Marked) -> Array:
+    """The log density of what is known of a context, given the belief about it, less mu_c."""
+    return context.density(temporal_filter.least(model), known.values - model.mean, known.lost())

@@ -33,13 +33,13 @@ from unfog.maths.kalman import Belief
 from unfog.maths.trees import each
 from unfog.validation import InputError
 
-# In deviations of the context: what is known is known to this much, so that S^(1/2) has an inverse.
+# In deviations of the context: the noise of an exact observation, so that S^(1/2) has an inverse.
 EXACT = 1e-9
-NEVER = -1.0  # the number of a reading that there was not
+NEVER = -1.0  # the number of an empty slot of the window
 
 
-class Clockwork(NamedTuple):
-    """Everything about the parts that can be made once; start, steps and white may have axes in front."""
+class StateSpace(NamedTuple):
+    """The state-space model of all parts; start, steps and white may have axes in front."""
 
     mean: Array  # (d,)    mu_c
     times: Array  # (k,)    time constants
@@ -61,9 +61,9 @@ class Marked(NamedTuple):
     there: Array  # (..., d)  1, or 0 where it is not
 
     def lost(self) -> Bools | None:
-        """Where it is not there; None where it is settled that all of it is."""
-        there = self.there > 0
-        return None if settled(there) else ~there
+        """Where values are lost; None if none is known to be."""
+        is_there = self.there > 0
+        return None if settled(is_there) else ~is_there
 
 
 class Kept(NamedTuple):
@@ -88,14 +88,14 @@ class State(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """Readings filtered anew."""
+    """The result of filtering past readings again."""
 
     belief: Belief  # after the last of them
     window: tuple[Kept, ...]
     context: Belief  # what is believed by now of the context that was asked for, less mu_c
 
 
-class _Wheel(NamedTuple):
+class _Component(NamedTuple):
     """One part, before all are put together."""
 
     start: Array
@@ -107,183 +107,183 @@ class _Wheel(NamedTuple):
     is_bias: bool = False
 
 
-def clockwork(known: Knowledge) -> Clockwork:
+def build_state_space(known: Knowledge) -> StateSpace:
     """The parts that agents are told of; without constants of time, rounds are independent but for a bias."""
     tempo = known.tempo or untimed(known.context_cov, known.noise_cov, known.bias_cov)
-    wheels = _wheels(tempo)
-    wheels = [*(w for w in wheels if w.step is not None), *(w for w in wheels if w.step is None)]
-    moving = [w.step for w in wheels if w.step is not None]
+    components = _list_components(tempo)
+    components = [*(c for c in components if c.step is not None), *(c for c in components if c.step is None)]
+    moving = [c.step for c in components if c.step is not None]
     xp = known.context_cov.__array_namespace__()
     scale = xp.sqrt(xp.linalg.diagonal(known.context_cov))
-    return Clockwork(
+    return StateSpace(
         known.context_mean,
-        np.array([w.time for w in wheels]),
-        np.array([float(w.in_context) for w in wheels]),
-        np.array([w.frequency for w in wheels if w.frequency]),
-        np.array([w.phase for w in wheels if w.frequency]),
-        _blocks([w.start for w in wheels], len(wheels)),
-        _blocks(moving, len(wheels)),
+        np.array([c.time for c in components]),
+        np.array([float(c.in_context) for c in components]),
+        np.array([c.frequency for c in components if c.frequency]),
+        np.array([c.phase for c in components if c.frequency]),
+        _block_diagonal([c.start for c in components], len(components)),
+        _block_diagonal(moving, len(components)),
         diagonal_matrix(EXACT * scale) if tempo.white is None else singular_root(tempo.white),
         scale,
         np.asarray(np.nan if tempo.since is None else tempo.since),
-        np.array([float(w.is_bias) for w in wheels]),
+        np.array([float(c.is_bias) for c in components]),
     )
 
 
-def _wheels(tempo: Tempo) -> list[_Wheel]:
-    found = []
+def _list_components(tempo: Tempo) -> list[_Component]:
+    components = []
     for name, in_context in (("fast", True), ("level", True), ("error", False), ("bias", False)):
         part = tempo._asdict()[name]
         if part is not None:
-            told = singular_root(part.cov), _step(part), part.time, in_context
-            found.append(_Wheel(*told, is_bias=name == "bias"))
+            args = singular_root(part.cov), _step_root(part), part.time, in_context
+            components.append(_Component(*args, is_bias=name == "bias"))
     for period, cov in zip(tempo.periods, () if tempo.cycles is None else tempo.cycles, strict=True):
         for phase in (0.0, np.pi / 2):
-            found.append(_Wheel(singular_root(cov), None, np.inf, True, 2 * np.pi / period, phase))
-    return found
+            components.append(_Component(singular_root(cov), None, np.inf, True, 2 * np.pi / period, phase))
+    return components
 
 
-def _step(part: Moving) -> Array | None:
-    """Root of what moves it; None where it stays."""
+def _step_root(part: Moving) -> Array | None:
+    """Root of the covariance of a part's step, or of the part if it is stationary; None if it stays."""
     if part.time < np.inf:
         return singular_root(part.cov)
     return None if part.walk is None or not np.any(part.walk) else singular_root(part.walk)
 
 
-def _blocks(roots: list[Array], parts: int) -> Array:
-    """Along a diagonal, with rows for all parts; one of them at least moves, the context's fast one."""
+def _block_diagonal(roots: list[Array], parts: int) -> Array:
+    """The roots along a diagonal, with rows for all parts; at least one part moves, the fast one."""
     xp, d = roots[0].__array_namespace__(), roots[0].shape[0]
-    nothing = xp.zeros((d, d), dtype=roots[0].dtype)
+    zeros = xp.zeros((d, d), dtype=roots[0].dtype)
     columns = [
-        xp.concat([block if i == j else nothing for i in range(parts)], axis=-2)
+        xp.concat([block if i == j else zeros for i in range(parts)], axis=-2)
         for j, block in enumerate(roots)
     ]
     return xp.concat(columns, axis=-1)
 
 
-def started(clock: Clockwork) -> Belief:
-    """Before the first reading."""
-    xp = clock.start.__array_namespace__()
-    return Belief(xp.zeros(clock.start.shape[:-1], dtype=clock.start.dtype), clock.start)
+def started(model: StateSpace) -> Belief:
+    """The belief before the first reading."""
+    xp = model.start.__array_namespace__()
+    return Belief(xp.zeros(model.start.shape[:-1], dtype=model.start.dtype), model.start)
 
 
-def share_kept(clock: Clockwork, length: Array) -> Array:
-    """Of each part over a step of time (...,): (..., k)."""
+def decay_factors(model: StateSpace, length: Array) -> Array:
+    """The share of each part that remains after a step of time (...,): (..., k)."""
     xp, step = length.__array_namespace__(), length[..., None]
-    lasting = clock.times > 0
-    kept = xp.exp(-step / xp.where(lasting, clock.times, 1.0))
-    found: Array = xp.where(lasting, kept, xp.where(step > 0, 0.0, 1.0))
-    return found
+    lasting = model.times > 0
+    decay = xp.exp(-step / xp.where(lasting, model.times, 1.0))
+    factors: Array = xp.where(lasting, decay, xp.where(step > 0, 0.0, 1.0))
+    return factors
 
 
-def spread_added(clock: Clockwork, length: Array) -> Array:
+def spread_added(model: StateSpace, length: Array) -> Array:
     """The factor of a part's step over a step of time (...,): (..., k)."""
-    xp, kept = length.__array_namespace__(), share_kept(clock, length)
-    found: Array = xp.sqrt(xp.where(xp.isinf(clock.times), length[..., None], 1 - kept**2))
-    return found
+    xp, decay = length.__array_namespace__(), decay_factors(model, length)
+    factors: Array = xp.sqrt(xp.where(xp.isinf(model.times), length[..., None], 1 - decay**2))
+    return factors
 
 
-def step(clock: Clockwork, length: Array) -> tuple[Array, Array]:
+def step(model: StateSpace, length: Array) -> tuple[Array, Array]:
     """What a step of time (...,), not below zero, keeps (..., n) and adds (..., n, q d)."""
-    xp, d = length.__array_namespace__(), clock.mean.shape[0]
-    moving = clock.steps.shape[-1] // d
-    factors = xp.repeat(spread_added(clock, length)[..., :moving], d, axis=-1)
-    return xp.repeat(share_kept(clock, length), d, axis=-1), clock.steps * factors[..., None, :]
+    xp, d = length.__array_namespace__(), model.mean.shape[0]
+    moving = model.steps.shape[-1] // d
+    factors = xp.repeat(spread_added(model, length)[..., :moving], d, axis=-1)
+    return xp.repeat(decay_factors(model, length), d, axis=-1), model.steps * factors[..., None, :]
 
 
-def moved_on(clock: Clockwork, belief: Belief, length: Array) -> Belief:
-    """After a step of time (...,); rows of the belief beyond the state stay as they are."""
-    keeps, adds = step(clock, length)
-    more = belief.mean.shape[-1] - keeps.shape[-1]
-    return belief.moved(_padded(keeps, -1, more, 1.0), _padded(adds, -2, more, 0.0))
+def moved_on(model: StateSpace, belief: Belief, length: Array) -> Belief:
+    """The belief after a step of time (...,); its rows beyond the state stay as they are."""
+    keeps, adds = step(model, length)
+    extra = belief.mean.shape[-1] - keeps.shape[-1]
+    return belief.moved(_pad(keeps, -1, extra, 1.0), _pad(adds, -2, extra, 0.0))
 
 
-def _padded(x: Array, axis: int, more: int, value: float) -> Array:
-    """With so many more entries along an axis."""
-    if not more:
+def _pad(x: Array, axis: int, count: int, value: float) -> Array:
+    """The array with `count` more entries along an axis."""
+    if not count:
         return x
     xp, shape = x.__array_namespace__(), [*x.shape]
-    shape[axis] = more
+    shape[axis] = count
     return xp.concat([x, xp.full(tuple(shape), value, dtype=x.dtype)], axis=axis)
 
 
-def rows(clock: Clockwork, at: Array) -> tuple[Array, Array]:
+def rows(model: StateSpace, at: Array) -> tuple[Array, Array]:
     """How a context and a noisy context read the state at a time (...,): (..., d, n) each."""
-    xp, turning = at.__array_namespace__(), clock.frequencies.shape[0]
-    weights = xp.ones((clock.times.shape[0] - turning,), dtype=clock.mean.dtype)
+    xp, turning = at.__array_namespace__(), model.frequencies.shape[0]
+    weights = xp.ones((model.times.shape[0] - turning,), dtype=model.mean.dtype)
     if turning:
-        cycles = xp.cos(clock.frequencies * at[..., None] - clock.phases)
+        cycles = xp.cos(model.frequencies * at[..., None] - model.phases)
         weights = xp.concat([xp.broadcast_to(weights, (*at.shape, *weights.shape)), cycles], axis=-1)
-    eye = xp.eye(clock.mean.shape[0], dtype=clock.mean.dtype)
+    eye = xp.eye(model.mean.shape[0], dtype=model.mean.dtype)
 
     def wide(weights: Array) -> Array:
         blocks = weights[..., None, :, None] * eye[:, None, :]
-        found: Array = blocks.reshape(*blocks.shape[:-2], -1)
-        return found
+        matrix: Array = blocks.reshape(*blocks.shape[:-2], -1)
+        return matrix
 
-    return wide(weights * clock.in_context), wide(weights)
+    return wide(weights * model.in_context), wide(weights)
 
 
-def seen_at(clock: Clockwork, belief: Belief, at: Array) -> tuple[Belief, Belief]:
+def seen_at(model: StateSpace, belief: Belief, at: Array) -> tuple[Belief, Belief]:
     """What is believed of the context at a time (...,), less mu_c, and of its reading without white noise."""
-    n = clock.start.shape[-1]
+    n = model.start.shape[-1]
     state = Belief(belief.mean[..., :n], belief.root[..., :n, :])
-    context, reading = (Belief(matvec(x, state.mean), x @ state.root) for x in rows(clock, at))
+    context, reading = (Belief(matvec(x, state.mean), x @ state.root) for x in rows(model, at))
     return context, reading
 
 
-def bias(clock: Clockwork, belief: Belief) -> Belief:
+def bias(model: StateSpace, belief: Belief) -> Belief:
     """What is believed of the bias."""
-    xp, d = belief.mean.__array_namespace__(), clock.mean.shape[0]
-    blocks = clock.is_bias[:, None] * xp.eye(d, dtype=clock.mean.dtype)[:, None, :]
+    xp, d = belief.mean.__array_namespace__(), model.mean.shape[0]
+    blocks = model.is_bias[:, None] * xp.eye(d, dtype=model.mean.dtype)[:, None, :]
     chosen = blocks.reshape(d, -1)
     return Belief(matvec(chosen, belief.mean), chosen @ belief.root)
 
 
 def mark(values: Array) -> Marked:
-    """What is not a number was lost."""
-    xp, nothing = values.__array_namespace__(), values.__array_namespace__().isnan(values)
-    return Marked(xp.where(nothing, 0.0, values), (~nothing).astype(values.dtype))
+    """Mark NaN values as lost."""
+    xp, is_lost = values.__array_namespace__(), values.__array_namespace__().isnan(values)
+    return Marked(xp.where(is_lost, 0.0, values), (~is_lost).astype(values.dtype))
 
 
-def with_one(window: tuple[Kept, ...], kept: Kept) -> tuple[Kept, ...]:
-    """With one more reading, and without the oldest; a window for none stays empty."""
+def with_one(window: tuple[Kept, ...], record: Kept) -> tuple[Kept, ...]:
+    """The window with one more reading and without the oldest; an empty window stays empty."""
     if not window:
         return window
-    if window[-1].noisy.values.shape != kept.noisy.values.shape:  # the first reading tells trials apart
-        window = each(lambda x, like: np.broadcast_to(x, like.shape), window, (kept,) * len(window))
-    return (*window[1:], kept)
+    if window[-1].noisy.values.shape != record.noisy.values.shape:  # the first reading tells trials apart
+        window = each(lambda x, like: np.broadcast_to(x, like.shape), window, (record,) * len(window))
+    return (*window[1:], record)
 
 
-def after(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
-    """After a reading, and what is known of its context."""
-    return known(clock, after_reading(clock, belief, kept), kept)
+def after(model: StateSpace, belief: Belief, record: Kept) -> Belief:
+    """The belief after a reading and what is known of its context."""
+    return known(model, after_reading(model, belief, record), record)
 
 
-def after_reading(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
-    """After a reading alone."""
-    _, reading = seen_at(clock, belief, kept.at)
-    return belief.condition_on(reading, kept.noise, kept.noisy.values - clock.mean, kept.noisy.lost())
+def after_reading(model: StateSpace, belief: Belief, record: Kept) -> Belief:
+    """The belief after a reading alone."""
+    _, reading = seen_at(model, belief, record.at)
+    return belief.condition_on(reading, record.noise, record.noisy.values - model.mean, record.noisy.lost())
 
 
-def least(clock: Clockwork) -> Array:
-    """Root of the noise that stands for none, (d, d)."""
-    xp = clock.scale.__array_namespace__()
-    found: Array = EXACT * clock.scale * xp.eye(clock.mean.shape[0], dtype=clock.mean.dtype)
-    return found
+def least(model: StateSpace) -> Array:
+    """Root of the tiny noise of an exact observation, (d, d)."""
+    xp = model.scale.__array_namespace__()
+    root: Array = EXACT * model.scale * xp.eye(model.mean.shape[0], dtype=model.mean.dtype)
+    return root
 
 
-def known(clock: Clockwork, belief: Belief, kept: Kept) -> Belief:
-    """After a true context, as far as that is known."""
-    hidden = kept.known.lost()
+def known(model: StateSpace, belief: Belief, record: Kept) -> Belief:
+    """The belief after a true context, as far as that is known."""
+    hidden = record.known.lost()
     if hidden is not None and settled(hidden):
         return belief
-    context, _ = seen_at(clock, belief, kept.at)
-    return belief.condition_on(context, least(clock), kept.known.values - clock.mean, hidden)
+    context, _ = seen_at(model, belief, record.at)
+    return belief.condition_on(context, least(model), record.known.values - model.mean, hidden)
 
 
 def when(moment: Moment, state: State) -> tuple[Array, Array]:
-    """Number and time of a reading, (...,) each: the time is the number, unless told, and that the next."""
+    """Number and time of a reading, (...,) each: by default the next number, and the number as the time."""
     xp, dtype = state.at.__array_namespace__(), state.at.dtype
     number = state.number + 1 if moment.number is None else xp.asarray(moment.number, dtype=dtype)
     if moment.at is not None:
@@ -292,125 +292,129 @@ def when(moment: Moment, state: State) -> tuple[Array, Array]:
 
 
 def is_last(state: State, number: Array, before: Array, after: Array) -> bool:
-    """Whether it is the last reading whose context becomes known, and nothing known of it is other now."""
+    """Whether this is the last reading, and nothing that was known of its context has changed."""
     return settled(state.number == number) and settled(np.isnan(before) | (before == after))
 
 
-def at_once(clock: Clockwork, state: State, kept: Kept, before: Marked) -> tuple[State, Context]:
-    """The context of the last reading: the state has not moved since."""
-    news = kept._replace(known=kept.known._replace(there=kept.known.there * (1 - before.there)))
-    belief, window = known(clock, state.belief, news), state.window
+def at_once(model: StateSpace, state: State, record: Kept, before: Marked) -> tuple[State, Context]:
+    """Learn from the context of the last reading: the state has not moved since."""
+    update = record._replace(known=record.known._replace(there=record.known.there * (1 - before.there)))
+    belief, window = known(model, state.belief, update), state.window
     if window:
-        window = (*window[:-1], window[-1]._replace(known=kept.known))
-    return state._replace(belief=belief, window=window), _now(clock, belief, kept)
+        window = (*window[:-1], window[-1]._replace(known=record.known))
+    return state._replace(belief=belief, window=window), _current_context(model, belief, record)
 
 
-def late(clock: Clockwork, state: State, kept: Kept, news: Bools) -> tuple[State, Context]:
-    """The context of a past reading, or one of the last that was known otherwise."""
-    window, asked = state.window, [one.number == kept.number for one in state.window]
-    found = np.logical_or.reduce(asked) if asked else np.zeros(state.number.shape, bool)
-    stale = np.asarray(news & ~found)
-    if (stale & (kept.number > state.number)).any():
-        raise InputError("reveal", f"round {kept.number}", "a round that has been played")
+def late(model: StateSpace, state: State, record: Kept, news: Bools) -> tuple[State, Context]:
+    """Learn from the context of an earlier reading, or from a corrected context of the last one."""
+    window, matches = state.window, [entry.number == record.number for entry in state.window]
+    in_window = np.logical_or.reduce(matches) if matches else np.zeros(state.number.shape, bool)
+    stale = np.asarray(news & ~in_window)
+    if (stale & (record.number > state.number)).any():
+        raise InputError("reveal", f"round {record.number}", "a round that has been played")
     state = state._replace(stale=state.stale + stale)
     if not window:
-        belief = past(clock, state.belief, state.at - kept.at, kept, stale)
-        return state._replace(belief=belief), _now(clock, belief, kept)
-    first = 0 if stale.any() else next((i for i, here in enumerate(asked) if here.any()), len(window) - 1)
+        belief = past(model, state.belief, state.at - record.at, record, stale)
+        return state._replace(belief=belief), _current_context(model, belief, record)
+    first = (
+        0
+        if stale.any()
+        else next((i for i, is_match in enumerate(matches) if is_match.any()), len(window) - 1)
+    )
     if stale.any():
-        gap = np.where(stale, window[0].at - kept.at, 0.0)
-        told = past(clock, window[0].belief, gap, kept, stale)
-        window = (window[0]._replace(belief=told), *window[1:])
-    anew = [
-        one._replace(known=_where(here, kept.known, one.known))
-        for one, here in zip(window[first:], asked[first:], strict=True)
+        gap = np.where(stale, window[0].at - record.at, 0.0)
+        oldest = past(model, window[0].belief, gap, record, stale)
+        window = (window[0]._replace(belief=oldest), *window[1:])
+    updated = [
+        entry._replace(known=_merge(is_match, record.known, entry.known))
+        for entry, is_match in zip(window[first:], matches[first:], strict=True)
     ]
-    again = replayed(clock, tuple(anew), asked[first:])
-    state = state._replace(belief=again.belief, window=(*window[:first], *again.window))
-    return state, exact(clock, again.context, kept.known)
+    replay = replayed(model, tuple(updated), matches[first:])
+    state = state._replace(belief=replay.belief, window=(*window[:first], *replay.window))
+    return state, exact(model, replay.context, record.known)
 
 
-def since(clock: Clockwork, number: Array, last: Array, at: Array) -> Array:
+def since(model: StateSpace, number: Array, last: Array, at: Array) -> Array:
     """The time from a last reading to this one; where there was none, from the start."""
     xp = at.__array_namespace__()
-    first = xp.where(xp.isnan(clock.since), 0.0, at - clock.since)
-    found: Array = xp.where(number < 0, first, at - last)
-    return found
+    first = xp.where(xp.isnan(model.since), 0.0, at - model.since)
+    length: Array = xp.where(number < 0, first, at - last)
+    return length
 
 
-def replayed(clock: Clockwork, window: tuple[Kept, ...], asked: list[Bools]) -> Replay:
-    """Filter readings anew from the first on; `asked` is true where a reading is that of the context."""
-    n, d = clock.start.shape[-1], clock.mean.shape[0]
-    moved, found = _with_copy(window[0].belief, d), [window[0]]
-    belief = _copied(clock, after(clock, moved, window[0]), window[0].at, asked[0])
-    for kept, here in zip(window[1:], asked[1:], strict=True):
-        last = found[-1]
-        moved = moved_on(clock, belief, since(clock, last.number, last.at, kept.at))
-        found.append(kept._replace(belief=_without_copy(moved, n, d)))
-        belief = _copied(clock, after(clock, moved, kept), kept.at, here)
+def replayed(model: StateSpace, window: tuple[Kept, ...], matches: list[Bools]) -> Replay:
+    """Filter readings again from the first on; `matches` marks the reading whose context is asked for."""
+    n, d = model.start.shape[-1], model.mean.shape[0]
+    moved, records = _append_copy(window[0].belief, d), [window[0]]
+    belief = _store_copy(model, after(model, moved, window[0]), window[0].at, matches[0])
+    for record, is_match in zip(window[1:], matches[1:], strict=True):
+        last = records[-1]
+        moved = moved_on(model, belief, since(model, last.number, last.at, record.at))
+        records.append(record._replace(belief=_drop_copy(moved, n, d)))
+        belief = _store_copy(model, after(model, moved, record), record.at, is_match)
     copy = Belief(belief.mean[..., n:], belief.root[..., n:, :])
-    return Replay(_without_copy(belief, n, d), tuple(found), copy)
+    return Replay(_drop_copy(belief, n, d), tuple(records), copy)
 
 
-def _with_copy(belief: Belief, d: int) -> Belief:
-    """With room for a copy of a context."""
+def _append_copy(belief: Belief, d: int) -> Belief:
+    """The belief with d more rows, of zeros, for a copy of a context."""
     xp = belief.mean.__array_namespace__()
     mean = xp.concat([belief.mean, xp.zeros((*belief.mean.shape[:-1], d))], axis=-1)
     root = xp.concat([belief.root, xp.zeros((*belief.root.shape[:-2], d, belief.root.shape[-1]))], axis=-2)
     return Belief(mean, root)
 
 
-def _copied(clock: Clockwork, belief: Belief, at: Array, here: Bools) -> Belief:
-    """With the context of this moment as the copy, where it is the one asked for."""
-    xp, n = belief.mean.__array_namespace__(), clock.start.shape[-1]
-    context, _ = seen_at(clock, belief, at)
-    if settled(~here):
+def _store_copy(model: StateSpace, belief: Belief, at: Array, is_match: Bools) -> Belief:
+    """The belief with the context of this moment stored as the copy, where it is the one asked for."""
+    xp, n = belief.mean.__array_namespace__(), model.start.shape[-1]
+    context, _ = seen_at(model, belief, at)
+    if settled(~is_match):
         return belief
-    mean = xp.where(here[..., None], context.mean, belief.mean[..., n:])
-    root = xp.where(here[..., None, None], context.root, belief.root[..., n:, :])
+    mean = xp.where(is_match[..., None], context.mean, belief.mean[..., n:])
+    root = xp.where(is_match[..., None, None], context.root, belief.root[..., n:, :])
     batch = np.broadcast_shapes(mean.shape[:-1], belief.mean.shape[:-1])
-    rest = np.broadcast_to(belief.mean[..., :n], (*batch, n))
-    wide = np.broadcast_shapes(root.shape[:-2], belief.root.shape[:-2])
-    body = np.broadcast_to(belief.root[..., :n, :], (*wide, n, belief.root.shape[-1]))
-    return Belief(xp.concat([rest, mean], axis=-1), xp.concat([body, root], axis=-2))
+    state_mean = np.broadcast_to(belief.mean[..., :n], (*batch, n))
+    root_batch = np.broadcast_shapes(root.shape[:-2], belief.root.shape[:-2])
+    state_root = np.broadcast_to(belief.root[..., :n, :], (*root_batch, n, belief.root.shape[-1]))
+    return Belief(xp.concat([state_mean, mean], axis=-1), xp.concat([state_root, root], axis=-2))
 
 
-def _without_copy(belief: Belief, n: int, d: int) -> Belief:
+def _drop_copy(belief: Belief, n: int, d: int) -> Belief:
     """The state alone: a triangular root, whatever a step has added, has zeros in the copy's columns."""
     root = belief.root[..., :n, :]
     return Belief(belief.mean[..., :n], np.delete(root, np.s_[n : n + d], axis=-1))
 
 
-def past(clock: Clockwork, belief: Belief, gap: Array, kept: Kept, mine: Bools) -> Belief:
-    """After a pair from so long ago (...,) that its reading is no longer kept, where it is `mine` to use.
+def past(model: StateSpace, belief: Belief, gap: Array, record: Kept, is_stale: Bools) -> Belief:
+    """The belief after a pair from so long ago (...,) that its reading has left the window, where `is_stale`.
 
     What moves keeps the same share backwards, and gains as much spread: x_then = keeps x_now + adds z.
     """
-    xp, d = gap.__array_namespace__(), clock.mean.shape[0]
-    keeps, adds = step(clock, gap)
-    of_context, of_reading = rows(clock, kept.at)
-    both = xp.concat([of_context, of_reading - of_context], axis=-2)
-    white = xp.concat([xp.zeros_like(clock.white), clock.white], axis=-2)
-    moves = both @ adds
+    xp, d = gap.__array_namespace__(), model.mean.shape[0]
+    keeps, adds = step(model, gap)
+    of_context, of_reading = rows(model, record.at)
+    measured_rows = xp.concat([of_context, of_reading - of_context], axis=-2)
+    white = xp.concat([xp.zeros_like(model.white), model.white], axis=-2)
+    moves = measured_rows @ adds
     noise = xp.concat([moves, xp.broadcast_to(white, (*moves.shape[:-1], d))], axis=-1)
-    context, error = kept.known.values - clock.mean, kept.noisy.values - kept.known.values
-    there = xp.concat([kept.known.there, kept.known.there * kept.noisy.there], axis=-1)
-    lost = (there == 0) | ~mine[..., None]
-    return belief.seen(both * keeps[..., None, :], noise, xp.concat([context, error], axis=-1), lost)
+    context, error = record.known.values - model.mean, record.noisy.values - record.known.values
+    present = xp.concat([record.known.there, record.known.there * record.noisy.there], axis=-1)
+    lost = (present == 0) | ~is_stale[..., None]
+    return belief.seen(measured_rows * keeps[..., None, :], noise, xp.concat([context, error], axis=-1), lost)
 
 
-def _where(here: Bools, one: Marked, other: Marked) -> Marked:
-    """One of two, trial by trial."""
-    return Marked(*(np.where(here[..., None], x, y) for x, y in zip(one, other, strict=True)))
+def _merge(condition: Bools, first: Marked, second: Marked) -> Marked:
+    """The first where the condition holds, else the second, trial by trial."""
+    return Marked(*(np.where(condition[..., None], x, y) for x, y in zip(first, second, strict=True)))
 
 
-def _now(clock: Clockwork, belief: Belief, kept: Kept) -> Context:
-    """The context of a reading, if the belief is of its time; exact where it is known."""
-    return exact(clock, seen_at(clock, belief, kept.at)[0], kept.known)
+def _current_context(model: StateSpace, belief: Belief, record: Kept) -> Context:
+    """The context of a reading under a belief at its time; exact where it is known."""
+    return exact(model, seen_at(model, belief, record.at)[0], record.known)
 
 
-def exact(clock: Clockwork, belief: Belief, known: Marked) -> Context:
+def exact(model: StateSpace, belief: Belief, known: Marked) -> Context:
     """A belief about a context, exact where it is known: features factorise such a covariance."""
     xp, left = known.there.__array_namespace__(), 1 - known.there
     cov = left[..., :, None] * left[..., None, :] * belief.cov()
-    return Context(xp.where(left > 0, clock.mean + belief.mean, known.values), cov)
+    return Context(xp.where(left > 0, model.mean + belief.mean, known.values), cov)

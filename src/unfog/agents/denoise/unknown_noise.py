@@ -24,7 +24,7 @@ class Parameters(NamedTuple):
     context_cov: Array  # (d, d)  Sigma_c
     there: Array  # (d, d)  to those coordinates, and
     back: Array  # (d, d)  from them
-    told: Array  # (d,)  *
+    noise_vars: Array  # (d,)  *
     precision: Array  # (d, d)  * of the bias, to begin with
     trust: Array  # ()
     variance: Array  # (d,)  of a reading's coordinates, as told
@@ -38,14 +38,14 @@ class Tally(NamedTuple):
     square: Array  # (..., d, d)
 
     def plus(self, x: Array, weight: Array) -> "Tally":
-        """With one more, less, or the same: weight (...,) is 1, -1 or 0."""
+        """The tally with an observation added, removed or ignored: weight (...,) is 1, -1 or 0."""
         weighted = weight[..., None] * x
         square = self.square + weighted[..., :, None] * x[..., None, :]
         return Tally(self.seen + weight, self.total + weighted, square)
 
 
 class State(NamedTuple):
-    """What has been seen: pairs, and measurements whose context is not known."""
+    """Sums over pairs, and over measurements whose context is not known."""
 
     pairs: Tally
     alone: Tally
@@ -122,13 +122,13 @@ class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
         xp = known.bias_cov.__array_namespace__()
         root = xp.linalg.cholesky(known.context_cov)
         white = xp.linalg.inv(root)
-        told, turn = xp.linalg.eigh(white @ known.noise_cov @ white.mT)
-        there, back = turn.mT @ white, root @ turn
+        noise_vars, vectors = xp.linalg.eigh(white @ known.noise_cov @ white.mT)
+        there, back = vectors.mT @ white, root @ vectors
         precision = back.mT @ xp.linalg.inv(known.bias_cov) @ back
         trust = xp.asarray(float(self.trust))
         variance = xp.linalg.diagonal(known.context_cov + known.noise_cov + known.bias_cov)
         return Parameters(
-            known.context_mean, known.context_cov, there, back, told, precision, trust, variance
+            known.context_mean, known.context_cov, there, back, noise_vars, precision, trust, variance
         )
 
     def start(self, parameters: Parameters) -> State:
@@ -139,7 +139,7 @@ class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context."""
-        return _denoised(parameters, fit(parameters.told, _sums(parameters, state)), noisy)
+        return _denoise(parameters, fit(parameters.noise_vars, _collect_sums(parameters, state)), noisy)
 
     def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """mu_c, and the mean square about it of what was seen so far, what is told being worth one reading.
@@ -156,7 +156,7 @@ class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """One more pair where the true context is shown at once, else one more measurement alone."""
         if context is not None:
-            return _with(parameters, state, noisy, context, 1)
+            return _add_round(parameters, state, noisy, context, 1)
         xp = noisy.__array_namespace__()
         alone = state.alone.plus(noisy - parameters.mean, xp.ones_like(noisy[..., 0]))
         return State(Tally(*map(stretch, state.pairs, alone)), alone)
@@ -164,80 +164,83 @@ class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
     def correct(
         self, parameters: Parameters, state: State, noisy: Array, before: Array, after: Array
     ) -> tuple[State, Context]:
-        """Replace what a round showed. A context known in part makes no pair, but is taken for what it is."""
+        """Replace what a round showed. A context known in part makes no pair, but enters its posterior."""
         context = incomplete.conditional(parameters.mean, parameters.context_cov, after)
 
         def posterior() -> Context:
-            others = _with(parameters, state, noisy, before, -1)
+            others = _add_round(parameters, state, noisy, before, -1)
             return _posterior(context, channel(parameters, others), noisy)
 
-        found = incomplete.where_asked(before, after, context, posterior)
-        return _replaced(parameters, state, noisy, before, after), found
+        updated = incomplete.posterior_if_news(before, after, context, posterior)
+        return _replace_round(parameters, state, noisy, before, after), updated
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
-        """With the noise that fits best."""
+        """The belief given the noise that fits best."""
         return spread(*channel(parameters, state)[1:])
 
 
 def channel(parameters: Parameters, state: State) -> Channel:
     """What is believed of the channel: the same from the same rounds, whatever their order."""
-    size, turn, sums = fit(parameters.told, _sums(parameters, state))
-    mean, cov = bias(sums, size)
-    back = product(parameters.back, turn)
-    noise_cov, bias_cov = product(back * size[..., None, :], back.mT), product(product(back, cov), back.mT)
+    variances, vectors, sums = fit(parameters.noise_vars, _collect_sums(parameters, state))
+    mean, cov = bias(sums, variances)
+    back = product(parameters.back, vectors)
+    noise_cov, bias_cov = (
+        product(back * variances[..., None, :], back.mT),
+        product(product(back, cov), back.mT),
+    )
     return Channel(noise_cov, matvec(back, mean), bias_cov)
 
 
-def _denoised(parameters: Parameters, found: Fit, noisy: Array) -> Context:
+def _denoise(parameters: Parameters, noise_fit: Fit, noisy: Array) -> Context:
     """A context given its measurement y: N(A (y - g), B + A S A) where Sigma_c = I, with A = (I + N)^-1.
 
     The belief N(g, S) about the bias has this measurement in it.
     """
-    xp, (size, turn, sums) = noisy.__array_namespace__(), found
-    back, shrunk = product(parameters.back, turn), 1 / (1 + size)
-    y = matvec(turn.mT, matvec(parameters.there, noisy - parameters.mean))
-    mean, cov = bias(sums, size, y)
-    left = diagonal_matrix(size * shrunk) + shrunk[..., :, None] * cov * shrunk[..., None, :]
-    spread = xp.broadcast_to(product(product(back, left), back.mT), (*noisy.shape, noisy.shape[-1]))
-    return Context(parameters.mean + matvec(back, shrunk * (y - mean)), spread)
+    xp, (variances, vectors, sums) = noisy.__array_namespace__(), noise_fit
+    back, shrunk = product(parameters.back, vectors), 1 / (1 + variances)
+    y = matvec(vectors.mT, matvec(parameters.there, noisy - parameters.mean))
+    mean, cov = bias(sums, variances, y)
+    inner_cov = diagonal_matrix(variances * shrunk) + shrunk[..., :, None] * cov * shrunk[..., None, :]
+    context_cov = xp.broadcast_to(product(product(back, inner_cov), back.mT), (*noisy.shape, noisy.shape[-1]))
+    return Context(parameters.mean + matvec(back, shrunk * (y - mean)), context_cov)
 
 
 def _posterior(context: Context, channel: Channel, noisy: Array) -> Context:
-    """A context given its measurement, and what other rounds say of the channel."""
+    """The posterior of a context given its measurement, and what other rounds say of the channel."""
     xp, (mean, cov) = noisy.__array_namespace__(), context
     gain = product(cov, inverse(cov + channel.noise_cov + channel.bias_cov))
-    left = xp.broadcast_to(cov - product(gain, cov), (*noisy.shape, noisy.shape[-1]))
-    return Context(mean + matvec(gain, noisy - mean - channel.bias_mean), left)
+    posterior_cov = xp.broadcast_to(cov - product(gain, cov), (*noisy.shape, noisy.shape[-1]))
+    return Context(mean + matvec(gain, noisy - mean - channel.bias_mean), posterior_cov)
 
 
-def _with(parameters: Parameters, state: State, noisy: Array, known: Array, sign: int) -> State:
-    """With one round more, or less."""
-    apart, pair = _pair(noisy, known)
-    alone = state.alone.plus(noisy - parameters.mean, sign * (1 - pair))
-    return State(state.pairs.plus(apart, sign * pair), alone)
+def _add_round(parameters: Parameters, state: State, noisy: Array, known: Array, sign: int) -> State:
+    """The state with one round more, or less."""
+    difference, is_pair = _pair(noisy, known)
+    alone = state.alone.plus(noisy - parameters.mean, sign * (1 - is_pair))
+    return State(state.pairs.plus(difference, sign * is_pair), alone)
 
 
-def _replaced(parameters: Parameters, state: State, noisy: Array, before: Array, after: Array) -> State:
-    """With other knowledge of a round: what was a measurement alone makes a pair, or a pair another."""
-    (old, was), (new, pair) = _pair(noisy, before), _pair(noisy, after)
-    pairs = state.pairs if settled(was == 0) else state.pairs.plus(old, -was)
-    return State(pairs.plus(new, pair), state.alone.plus(noisy - parameters.mean, was - pair))
+def _replace_round(parameters: Parameters, state: State, noisy: Array, before: Array, after: Array) -> State:
+    """The state after a round's context became known: a measurement becomes a pair, or a pair changes."""
+    (old, was_pair), (new, is_pair) = _pair(noisy, before), _pair(noisy, after)
+    pairs = state.pairs if settled(was_pair == 0) else state.pairs.plus(old, -was_pair)
+    return State(pairs.plus(new, is_pair), state.alone.plus(noisy - parameters.mean, was_pair - is_pair))
 
 
 def _pair(noisy: Array, known: Array) -> tuple[Array, Array]:
     """The difference z = chat - c, and one, where the true context is known; zeros elsewhere."""
     xp = noisy.__array_namespace__()
-    paired = ~xp.isnan(known).any(-1)
-    return xp.where(paired[..., None], noisy - known, 0.0), paired.astype(noisy.dtype)
+    is_pair = ~xp.isnan(known).any(-1)
+    return xp.where(is_pair[..., None], noisy - known, 0.0), is_pair.astype(noisy.dtype)
 
 
-def _sums(parameters: Parameters, state: State) -> Sums:
-    """What has been seen, and what is told, where Sigma_c = I."""
-    xp, there, (pairs, alone) = parameters.mean.__array_namespace__(), parameters.there, state
-    totals = product(there, xp.stack([pairs.total, alone.total], -1))
-    squares = product(product(there, xp.stack([pairs.square, alone.square], -3)), there.mT)
-    told = parameters.trust * diagonal_matrix(parameters.told)
-    first = xp.stack([told, xp.zeros_like(told)])
-    prior = xp.broadcast_to(parameters.precision, (*alone.square.shape[:-2], 1, *told.shape))
-    worth, squares = parameters.trust + pairs.seen, xp.concat([first + squares, prior], axis=-3)
+def _collect_sums(parameters: Parameters, state: State) -> Sums:
+    """All observations and the prior, in coordinates where Sigma_c = I."""
+    xp, basis, (pairs, alone) = parameters.mean.__array_namespace__(), parameters.there, state
+    totals = product(basis, xp.stack([pairs.total, alone.total], -1))
+    squares = product(product(basis, xp.stack([pairs.square, alone.square], -3)), basis.mT)
+    prior_scatter = parameters.trust * diagonal_matrix(parameters.noise_vars)
+    priors = xp.stack([prior_scatter, xp.zeros_like(prior_scatter)])
+    prior = xp.broadcast_to(parameters.precision, (*alone.square.shape[:-2], 1, *prior_scatter.shape))
+    worth, squares = parameters.trust + pairs.seen, xp.concat([priors + squares, prior], axis=-3)
     return Sums(pairs.seen, worth, alone.seen, totals, squares)
