@@ -62,17 +62,17 @@ def best(values: Array) -> Ints:
 
 
 def among_largest(values: Array) -> Bools:
-    """Which values are the largest or equal to it, within `TIE` of it: (..., K) -> (..., K).
+    """Which values are within `TIE` of the largest: (..., K) -> (..., K).
 
-    Relative to the largest alone: however far below it others are, they do not make what is apart a tie.
+    The tolerance is relative to the largest alone, so that values far below it do not widen it.
     """
-    xp, most = values.__array_namespace__(), values.max(-1)
-    found: Bools = values >= xp.minimum((1 - TIE) * most, (1 + TIE) * most)[..., None]
-    return found
+    xp, largest = values.__array_namespace__(), values.max(-1)
+    is_largest: Bools = values >= xp.minimum((1 - TIE) * largest, (1 + TIE) * largest)[..., None]
+    return is_largest
 
 
 def for_all(arm: Ints, normals: Array) -> Ints:
-    """The arm for every trial: in a first round trials may share all that decides, but not their normals."""
+    """The arm for every trial: in a first round trials may share the view, but not their normals."""
     xp = normals.__array_namespace__()
     return arm + xp.zeros(normals.shape[:-1], dtype=arm.dtype)
 
@@ -86,8 +86,8 @@ def alone(values: Array, draws: Array) -> Array:
     [0.0, 1.0, 0.0]
     """
     xp = draws.__array_namespace__()
-    found: Array = (xp.arange(values.shape[-1]) == best(values)[..., None]).astype(draws.dtype)
-    return found
+    probabilities: Array = (xp.arange(values.shape[-1]) == best(values)[..., None]).astype(draws.dtype)
+    return probabilities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,31 +176,33 @@ class Epsilon(Chooser):
 
     def choose(self, view: View, normals: Array) -> Ints:
         """The best arm, or any."""
-        return self._drawn(view, normals, expected(view))
+        return self._draw_arm(view, normals, expected(view))
 
     def probabilities(self, view: View, draws: Array) -> Array:
         """Its part of the exploration, and the rest for the best arm."""
-        return self._shares(view, draws, expected(view))
+        return self._compute_probabilities(view, draws, expected(view))
 
     def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
         """Both, of the same scores."""
         scores = expected(view)
-        return self._drawn(view, normals, scores), self._shares(view, draws, scores)
+        return self._draw_arm(view, normals, scores), self._compute_probabilities(view, draws, scores)
 
-    def _drawn(self, view: View, normals: Array, scores: Array) -> Ints:
+    def _draw_arm(self, view: View, normals: Array, scores: Array) -> Ints:
+        """The best arm, or with the probability of exploring any."""
         xp = normals.__array_namespace__()
-        coin, place = uniforms(normals)
-        arm, anyone = best(scores), _any(view, scores, place)
-        found: Ints = xp.where(coin < self._share(view, normals), anyone.astype(arm.dtype), arm)
-        return found
+        coin, uniform = uniforms(normals)
+        arm, random_arm = best(scores), _pick_available(view, scores, uniform)
+        chosen: Ints = xp.where(coin < self._exploration(view, normals), random_arm.astype(arm.dtype), arm)
+        return chosen
 
-    def _shares(self, view: View, draws: Array, scores: Array) -> Array:
-        xp, share = draws.__array_namespace__(), self._share(view, draws)[..., None]
-        open_ = xp.ones_like(scores) if view.arms is None else view.arms.astype(scores.dtype)
-        found: Array = share * open_ / open_.sum(-1)[..., None] + (1 - share) * alone(scores, draws)
-        return found
+    def _compute_probabilities(self, view: View, draws: Array, scores: Array) -> Array:
+        """The probability of every arm, (..., K)."""
+        xp, share = draws.__array_namespace__(), self._exploration(view, draws)[..., None]
+        available = xp.ones_like(scores) if view.arms is None else view.arms.astype(scores.dtype)
+        shares: Array = share * available / available.sum(-1)[..., None] + (1 - share) * alone(scores, draws)
+        return shares
 
-    def _share(self, view: View, like: Array) -> Array:
+    def _exploration(self, view: View, like: Array) -> Array:
         """The probability of exploring: (...,)."""
         xp = like.__array_namespace__()
         if self.decay == 0:
@@ -215,17 +217,17 @@ def rounds_so_far(view: View, like: Array) -> Array:
     return 1 + view.time.astype(like.dtype)
 
 
-def _any(view: View, scores: Array, place: Array) -> Array:
-    """The arm at this place, from 0 to 1, among those that may be chosen: (...,)."""
+def _pick_available(view: View, scores: Array, uniform: Array) -> Array:
+    """The arm that a uniform number picks among those that may be chosen: (...,)."""
     xp = scores.__array_namespace__()
     arms = scores.shape[-1]
     if view.arms is None:
-        return xp.minimum(xp.floor(place * arms), arms - 1)
+        return xp.minimum(xp.floor(uniform * arms), arms - 1)
     before = xp.cumulative_sum(view.arms.astype(scores.dtype), axis=-1)
-    number = before[..., -1]
-    rank = xp.minimum(xp.floor(place * number), number - 1)
-    found: Array = xp.argmax(before > rank[..., None], -1)
-    return found
+    count = before[..., -1]
+    rank = xp.minimum(xp.floor(uniform * count), count - 1)
+    arm: Array = xp.argmax(before > rank[..., None], -1)
+    return arm
 
 
 def check_probability(field: str, value: object) -> float:

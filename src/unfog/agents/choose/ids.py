@@ -12,8 +12,8 @@ from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.maths.random import uniforms
 
-CUTS = 6  # with 300 arms that all lie on the frontier, what is left to gain is rounding
-LEAST = 1e-12  # information below this share of the most is none
+CUTS = 6  # with 300 arms that all lie on the frontier, more would gain no more than rounding
+LEAST = 1e-12  # information below this share of the largest counts as none
 
 
 class Pair(NamedTuple):
@@ -23,12 +23,12 @@ class Pair(NamedTuple):
     second: Ints  # (...,)
     share: Array  # (...,) probability of the first
 
-    def probabilities(self, arms: int) -> Array:
+    def shares(self, arms: int) -> Array:
         """Of every arm, (..., K)."""
         xp = self.share.__array_namespace__()
         arm, share = xp.arange(arms), self.share[..., None]
-        found: Array = share * (self.first[..., None] == arm) + (1 - share) * (self.second[..., None] == arm)
-        return found
+        shares: Array = share * (self.first[..., None] == arm) + (1 - share) * (self.second[..., None] == arm)
+        return shares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class Ids(Chooser):
     def choose(self, view: View, normals: Array) -> Ints:
         """One of two arms."""
         xp = normals.__array_namespace__()
-        pair = self._pair(view, normals)
+        pair = self._find_pair(view, normals)
         coin, _ = uniforms(normals[..., -2:])
         arm: Ints = xp.where(coin < pair.share, pair.first, pair.second)
         return arm
@@ -99,22 +99,23 @@ class Ids(Chooser):
     def probabilities(self, view: View, draws: Array) -> Array:
         """What the law gives each arm; with samples, its mean over the draws (n, ..., w)."""
         arms = view.design.scores(view.belief.centre).shape[-1]
-        found = self._pair(view, draws).probabilities(arms)
-        return found.mean(0) if self.samples else found
+        probabilities = self._find_pair(view, draws).probabilities(arms)
+        return probabilities.mean(0) if self.samples else probabilities
 
-    def _pair(self, view: View, normals: Array) -> Pair:
+    def _find_pair(self, view: View, normals: Array) -> Pair:
+        """The law to draw the arm from."""
         closed = None if view.arms is None else _Closed(view.arms, best(expected(view)))
         if self.samples:
-            pair = cheapest_pair(*_drawn(view, closed, normals[..., :-2], self.samples))
+            pair = cheapest_pair(*_estimate_by_draws(view, closed, normals[..., :-2], self.samples))
         else:
             mean, variance = moments(view)
             if closed is not None:
-                mean, variance = closed.replaced(mean), closed.replaced(variance)
+                mean, variance = closed.replace_closed(mean), closed.replace_closed(variance)
             xp = mean.__array_namespace__()
             upper = mean + NormalDist().inv_cdf(self.quantile) * xp.sqrt(variance)
-            most = upper.max(-1)[..., None]
-            pair = cheapest_pair(_beyond_rounding(most - mean, most), variance)
-        return pair if closed is None else closed.opened(pair)
+            largest = upper.max(-1)[..., None]
+            pair = cheapest_pair(_drop_rounding(largest - mean, largest), variance)
+        return pair if closed is None else closed.without_closed(pair)
 
 
 class _Closed(NamedTuple):
@@ -123,42 +124,44 @@ class _Closed(NamedTuple):
     arms: Array  # (..., K)  true where an arm may be chosen
     stand_in: Ints  # (...,)
 
-    def replaced(self, values: Array) -> Array:
+    def replace_closed(self, values: Array) -> Array:
         """Values (..., K) with those of the closed arms replaced."""
         xp = values.__array_namespace__()
         return xp.where(self.arms, values, pick(values, self.stand_in)[..., None])
 
-    def opened(self, pair: Pair) -> Pair:
-        """The pair without closed arms."""
+    def without_closed(self, pair: Pair) -> Pair:
+        """The pair with closed arms replaced by the one that stands in."""
         xp = pair.share.__array_namespace__()
         arms = xp.broadcast_to(self.arms, (*pair.share.shape, self.arms.shape[-1]))
         first, second = (xp.where(pick(arms, arm), arm, self.stand_in) for arm in (pair.first, pair.second))
         return Pair(first, second, pair.share)
 
 
-def _drawn(view: View, closed: _Closed | None, normals: Array, samples: int) -> tuple[Array, Array]:
+def _estimate_by_draws(
+    view: View, closed: _Closed | None, normals: Array, samples: int
+) -> tuple[Array, Array]:
     """Regret and information of every arm, (..., K) each, from draws of theta (..., n m)."""
     xp = normals.__array_namespace__()
     draws = xp.moveaxis(normals.reshape(*normals.shape[:-1], samples, -1), -2, 0)
     scores = xp.moveaxis(view.design.scores(view.belief.sample(draws)), 0, -2)
     if closed is not None:
         arm = xp.broadcast_to(closed.stand_in[..., None], scores.shape[:-1])
-        scores = _Closed(closed.arms[..., None, :], arm).replaced(scores)
-    scores = scores.reshape(-1).reshape(scores.shape)  # laid out anew: on strides all below is half as fast
-    winner, most = best(scores), scores.max(-1).mean(-1)[..., None]
+        scores = _Closed(closed.arms[..., None, :], arm).replace_closed(scores)
+    scores = scores.reshape(-1).reshape(scores.shape)  # contiguous: strided, all below is half as fast
+    winner, largest = best(scores), scores.max(-1).mean(-1)[..., None]
     mean = scores.mean(-2)
     # One row for each draw and not for each arm: n^2 K instead of n K^2.
     same = (winner[..., :, None] == winner[..., None, :]).astype(scores.dtype)
-    away = same @ (scores - mean[..., None, :]) / same.sum(-1)[..., None]
-    away = _beyond_rounding(away, most[..., None])  # none where one arm is the best of all draws
-    return _beyond_rounding(xp.maximum(most - mean, 0.0), most), (away**2).mean(-2)
+    deviation = same @ (scores - mean[..., None, :]) / same.sum(-1)[..., None]
+    deviation = _drop_rounding(deviation, largest[..., None])  # none where one arm is the best of all draws
+    return _drop_rounding(xp.maximum(largest - mean, 0.0), largest), (deviation**2).mean(-2)
 
 
-def _beyond_rounding(differences: Array, size: Array) -> Array:
-    """Differences of numbers of a size, with zero for those that are rounding."""
+def _drop_rounding(differences: Array, size: Array) -> Array:
+    """The differences of numbers of this size, with zero for those within rounding."""
     xp = differences.__array_namespace__()
-    found: Array = xp.where(xp.abs(differences) <= TIE * xp.abs(size), 0.0, differences)
-    return found
+    significant: Array = xp.where(xp.abs(differences) <= TIE * xp.abs(size), 0.0, differences)
+    return significant
 
 
 def cheapest_pair(regret: Array, information: Array) -> Pair:
@@ -171,15 +174,15 @@ def cheapest_pair(regret: Array, information: Array) -> Pair:
     cost = regret / xp.maximum(regret.max(-1), tiny)[..., None]
     worth = xp.maximum(information / xp.maximum(information.max(-1), tiny)[..., None], LEAST)
     least = (cost / worth).min(-1)
-    low, high = _cheapest(cost, worth, least), _cheapest(cost, worth, 2 * least)
+    low, high = _find_cheapest(cost, worth, least), _find_cheapest(cost, worth, 2 * least)
     for _ in range(CUTS):
-        found = _cheapest(cost, worth, _price(low, high))
-        grows = found.cost >= _price(low, high) * found.worth
-        low, high = _either(grows, found, low), _either(grows, high, found)
-    return Pair(low.arm, high.arm, _share(low, high))
+        cheapest = _find_cheapest(cost, worth, _mixing_price(low, high))
+        grows = cheapest.cost >= _mixing_price(low, high) * cheapest.worth
+        low, high = _where(grows, cheapest, low), _where(grows, high, cheapest)
+    return Pair(low.arm, high.arm, _mixing_share(low, high))
 
 
-class _Offer(NamedTuple):
+class _Candidate(NamedTuple):
     """An arm with what it costs and what it is worth."""
 
     arm: Ints  # (...,)
@@ -187,20 +190,20 @@ class _Offer(NamedTuple):
     worth: Array  # (...,)
 
 
-def _cheapest(cost: Array, worth: Array, price: Array) -> _Offer:
-    """The arm with the least 2 cost - price worth, the first of those that are equal but for rounding."""
+def _find_cheapest(cost: Array, worth: Array, price: Array) -> _Candidate:
+    """The arm with the least 2 cost - price worth, the first of those that are equal up to rounding."""
     double, gained = 2 * cost, price[..., None] * worth
-    left = double - gained  # near zero where both are large: what is rounding hangs on them
-    arm: Ints = (left - TIE * (double + gained) <= left.min(-1)[..., None]).argmax(-1)
-    return _Offer(arm, pick(cost, arm), pick(worth, arm))
+    net_cost = double - gained  # near zero where both are large: rounding is relative to them
+    arm: Ints = (net_cost - TIE * (double + gained) <= net_cost.min(-1)[..., None]).argmax(-1)
+    return _Candidate(arm, pick(cost, arm), pick(worth, arm))
 
 
-def _share(low: _Offer, high: _Offer) -> Array:
+def _mixing_share(low: _Candidate, high: _Candidate) -> Array:
     """The share q of the first that minimises (q D1 + (1 - q) D2)^2 / (q v1 + (1 - q) v2).
 
     Its derivative is zero at q = 2 v2 / (v2 - v1) - D2 / (D2 - D1), and the function is convex. The second
-    costs and is worth more; where it costs the same, or is worth the same, a quotient grows beyond all bounds
-    and q is rightly 0 or 1.
+    costs and is worth more; where it costs the same, or is worth the same, a quotient grows without bound, as
+    it should, and q is 0 or 1.
     """
     xp = low.cost.__array_namespace__()
     tiny = xp.finfo(low.cost.dtype).tiny
@@ -209,13 +212,13 @@ def _share(low: _Offer, high: _Offer) -> Array:
     return share
 
 
-def _price(low: _Offer, high: _Offer) -> Array:
+def _mixing_price(low: _Candidate, high: _Candidate) -> Array:
     """Cost for each unit of worth of the best mixture."""
-    share = _share(low, high)
+    share = _mixing_share(low, high)
     cost = share * low.cost + (1 - share) * high.cost
     return cost / (share * low.worth + (1 - share) * high.worth)
 
 
-def _either(first: Any, one: _Offer, other: _Offer) -> _Offer:
-    xp = one.cost.__array_namespace__()
-    return _Offer(*(xp.where(first, x, y) for x, y in zip(one, other, strict=True)))
+def _where(condition: Any, left: _Candidate, right: _Candidate) -> _Candidate:
+    xp = left.cost.__array_namespace__()
+    return _Candidate(*(xp.where(condition, x, y) for x, y in zip(left, right, strict=True)))

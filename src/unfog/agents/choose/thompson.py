@@ -49,13 +49,13 @@ class Thompson(Chooser):
         arms, ranks = xp.arange(scores.shape[-1]), [x.ndim - 1 for x in (scores, view.arms) if x is not None]
         axes = [1] * (max(ranks) - draws.ndim + 2)  # where all trials of the view share their draws
         draws = draws.reshape(draws.shape[0], *axes, *draws.shape[1:])
-        each = max(scores.size, draws[0].size, scores.size // scores.shape[-1] * draws.shape[-1])
-        step, counts = max(1, ROOM // each), []
+        size = max(scores.size, draws[0].size, scores.size // scores.shape[-1] * draws.shape[-1])
+        step, counts = max(1, ROOM // size), []
         for first in range(0, draws.shape[0], step):
-            taken = self.choose(view, draws[first : first + step])
-            counts.append((taken[..., None] == arms).astype(draws.dtype).sum(0))
-        found: Array = sum(counts[1:], counts[0]) / draws.shape[0]
-        return found
+            chosen = self.choose(view, draws[first : first + step])
+            counts.append((chosen[..., None] == arms).astype(draws.dtype).sum(0))
+        probabilities: Array = sum(counts[1:], counts[0]) / draws.shape[0]
+        return probabilities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class TopTwo(Chooser):
     def choose(self, view: View, normals: Array) -> Ints:
         """The leader or the challenger."""
         xp = normals.__array_namespace__()
-        leader, challenger = self._two(view, normals)
+        leader, challenger = self._draw_two(view, normals)
         coin, _ = uniforms(normals[..., -2:])
         arm: Ints = xp.where(coin < self.beta, leader, challenger)
         return arm
@@ -107,14 +107,14 @@ class TopTwo(Chooser):
     def probabilities(self, view: View, draws: Array) -> Array:
         """How often each is the leader, and how often the challenger: the coin need not be drawn."""
         xp = draws.__array_namespace__()
-        leader, challenger = self._two(view, draws)
+        leader, challenger = self._draw_two(view, draws)
         arm = xp.arange(view.design.scores(view.belief.centre).shape[-1])
         share: Array = self.beta * (leader[..., None] == arm) + (1 - self.beta) * (
             challenger[..., None] == arm
         )
         return share.astype(draws.dtype).mean(0)
 
-    def _two(self, view: View, normals: Array) -> tuple[Ints, Ints]:
+    def _draw_two(self, view: View, normals: Array) -> tuple[Ints, Ints]:
         """Leader and challenger: (...,) each. With a single arm they are the same."""
         xp = normals.__array_namespace__()
         thetas = normals[..., :-2].reshape(*normals.shape[:-1], 1 + self.redraws, -1)
@@ -126,6 +126,6 @@ class TopTwo(Chooser):
         challenger = best(others)
         if view.arms is not None:  # where no other arm may be chosen
             challenger = xp.where(xp.isinf(others.max(-1)), leader, challenger)
-        for found in arms[:0:-1]:  # the first that is another one has the last word
-            challenger = xp.where(found == leader, challenger, found)
+        for arm in arms[:0:-1]:  # the first that is another one has the last word
+            challenger = xp.where(arm == leader, challenger, arm)
         return leader, challenger

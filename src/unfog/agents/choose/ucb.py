@@ -73,7 +73,7 @@ def moments(view: View) -> tuple[Array, Array]:
 
 
 def check_level(field: str, value: object) -> float:
-    """At least one half, so that what is uncertain is not shunned, and less than one."""
+    """A level of at least one half, so that uncertain arms are not avoided, and less than one."""
     allowed = "a number, at least 0.5 and less than 1"
     try:
         level = validation.positive(field, value)
@@ -155,24 +155,24 @@ class RandUcb(Chooser):
 
     def choose(self, view: View, normals: Array) -> Ints:
         """The arm with the largest upper quantile at a level that is drawn."""
-        return self._drawn(view, normals, *self.lines(view))
+        return self._draw_arm(view, normals, *self.lines(view))
 
     def probabilities(self, view: View, draws: Array) -> Array:
         """The probability of the levels at which each arm leads."""
-        return self._shares(view, draws, *self.lines(view))
+        return self._compute_probabilities(view, draws, *self.lines(view))
 
     def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
         """Both, of the same lines."""
         lines = self.lines(view)
-        return self._drawn(view, normals, *lines), self._shares(view, draws, *lines)
+        return self._draw_arm(view, normals, *lines), self._compute_probabilities(view, draws, *lines)
 
-    def _drawn(self, view: View, normals: Array, mean: Array, slope: Array) -> Ints:
+    def _draw_arm(self, view: View, normals: Array, mean: Array, slope: Array) -> Ints:
         xp = normals.__array_namespace__()
         # exp(-(x^2 + y^2) / 2) is uniform (maths/random.py), and a power of it is the level.
         levels = self.level * xp.exp((normals**2).sum(-1) / (2 * self.tail))
         return best(view.among(mean + levels[..., None] * slope))
 
-    def _shares(self, view: View, draws: Array, mean: Array, slope: Array) -> Array:
+    def _compute_probabilities(self, view: View, draws: Array, mean: Array, slope: Array) -> Array:
         xp, arms = draws.__array_namespace__(), view.arms
         if xp is np and mean.size == mean.shape[-1] and (arms is None or arms.size == mean.size):
             share = self._one(mean, slope, arms)
@@ -180,15 +180,15 @@ class RandUcb(Chooser):
             low, high = leads(mean, slope, arms)
             first, last = ((self.level / xp.maximum(z, self.level)) ** self.tail for z in (low, high))
             share = xp.maximum(first - last, 0.0)
-        found: Array = share / share.sum(-1)[..., None]
+        shares: Array = share / share.sum(-1)[..., None]
         batch = draws.shape[1:-1]
-        return found if found.shape[:-1] == batch else found + xp.zeros((*batch, 1), dtype=draws.dtype)
+        return shares if shares.shape[:-1] == batch else shares + xp.zeros((*batch, 1), dtype=draws.dtype)
 
     def _one(self, mean: Array, slope: Array, arms: Array | None) -> Array:
-        """The probability of the levels at which each arm leads, (..., K), of one decision: without pairs."""
+        """The probability of the levels at which each arm leads, (..., K), for one decision (`envelope`)."""
         share, last = np.zeros_like(mean), 0.0
-        places, flat = envelope(mean.reshape(-1), slope.reshape(-1), self.level, arms), share.reshape(-1)
-        for arm, low in reversed(places):
+        leaders, flat = envelope(mean.reshape(-1), slope.reshape(-1), self.level, arms), share.reshape(-1)
+        for arm, low in reversed(leaders):
             above = (self.level / low) ** self.tail
             flat[arm], last = above - last, above
         return share
@@ -211,7 +211,7 @@ def envelope(mean: Array, slope: Array, least: float, arms: Array | None = None)
 
     As `leads`, for one decision (K,) on NumPy, and without the pairs. In the order of their bounds at the
     least level, arms can lead later only if they are steeper than all before them. Those are few, and each of
-    them ends the lead of the last one, or of several, where it meets it. Arms whose lines are equal but for
+    them ends the lead of the last one, or of several, where it meets it. Arms whose lines are equal up to
     rounding lie side by side in that order: the first of them leads.
     """
     bounds = mean + least * slope
@@ -221,42 +221,44 @@ def envelope(mean: Array, slope: Array, least: float, arms: Array | None = None)
     rises, first = slope[order], order.item(0)
     slack = TIE * (abs(mean.item(first)) + slope.item(first))
     steeper = rises[1:] > np.maximum.accumulate(rises)[:-1] + slack
-    places = 1 + (steeper & (bounds[order[1:]] > -np.inf)).nonzero()[0]
-    later = order[places]
-    led, low, lines = [0], [least], [(mean.item(first), slope.item(first))]
-    for place, height, rise in zip(places.tolist(), mean[later].tolist(), slope[later].tolist(), strict=True):
+    positions = 1 + (steeper & (bounds[order[1:]] > -np.inf)).nonzero()[0]
+    later = order[positions]
+    leaders, low, lines = [0], [least], [(mean.item(first), slope.item(first))]
+    for position, height, rise in zip(
+        positions.tolist(), mean[later].tolist(), slope[later].tolist(), strict=True
+    ):
         start = least
-        while led:
+        while leaders:
             start = (lines[-1][0] - height) / (rise - lines[-1][1])
             if start > low[-1]:
                 break
             start = least
-            for last in (led, low, lines):
-                last.pop()
-        led.append(place)
+            for values in (leaders, low, lines):
+                values.pop()
+        leaders.append(position)
         low.append(start)
         lines.append((height, rise))
-    firsts = [_first_alike(bounds, slope, order[place:]) for place in led]
+    firsts = [_first_alike(bounds, slope, order[position:]) for position in leaders]
     return list(zip(firsts, low, strict=True))
 
 
 def _first_alike(bounds: Array, slope: Array, order: Ints) -> int:
-    """The first of the arms whose lines are equal to that of this order's first, but for rounding."""
+    """The lowest of the arms whose lines equal that of this order's first, up to rounding."""
     first, *others = order.tolist()
-    height, rise, found = bounds.item(first), slope.item(first), first
+    height, rise, arm = bounds.item(first), slope.item(first), first
     slack = TIE * (abs(height) + rise)
     for other in others:
         if bounds.item(other) < height - slack:
             break
         if abs(slope.item(other) - rise) <= slack:
-            found = min(found, other)
-    return int(found)
+            arm = min(arm, other)
+    return int(arm)
 
 
 def leads(mean: Array, sd: Array, arms: Array | None = None) -> tuple[Array, Array]:
     """From which level to which each arm's mean + z sd is the largest, (..., K) each: from < to, or never.
 
-    Of arms that are equal but for rounding the first one leads; one that may not be chosen never does.
+    Of arms that are equal up to rounding the first one leads; one that may not be chosen never does.
     """
     xp, number = mean.__array_namespace__(), mean.shape[-1]
     low, high = xp.full_like(mean, -xp.inf), xp.full_like(mean, xp.inf)
@@ -264,12 +266,12 @@ def leads(mean: Array, sd: Array, arms: Array | None = None) -> tuple[Array, Arr
         low = xp.where(arms, low, xp.inf)
     step = max(1, PAIRS // mean.size)
     for first in range(0, number, step):
-        above, below = _against(mean, sd, arms, slice(first, first + step))
+        above, below = _compare(mean, sd, arms, slice(first, first + step))
         low, high = xp.maximum(low, above.max(-1)), xp.minimum(high, below.min(-1))
     return low, high
 
 
-def _against(mean: Array, sd: Array, arms: Array | None, others: slice) -> tuple[Array, Array]:
+def _compare(mean: Array, sd: Array, arms: Array | None, others: slice) -> tuple[Array, Array]:
     """From which level on, and up to which, each arm is above each of these others: (..., K, n) each."""
     xp = mean.__array_namespace__()
     order = xp.arange(mean.shape[-1])
@@ -285,5 +287,5 @@ def _against(mean: Array, sd: Array, arms: Array | None, others: slice) -> tuple
     high = xp.where((steeper < 0) & ~alike, level, end)
     if arms is None:
         return low, high
-    rival = arms[..., None, others]
-    return xp.where(rival, low, -end), xp.where(rival, high, end)
+    may_lead = arms[..., None, others]
+    return xp.where(may_lead, low, -end), xp.where(may_lead, high, end)

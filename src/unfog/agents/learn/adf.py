@@ -87,13 +87,13 @@ class Adf(Grows, Learner):
         xp = row.__array_namespace__()
         half = matvec(state.root.mT, row)
         mean, variance = xp.vecdot(row, state.mean), xp.vecdot(half, half)
-        scale = 1 / xp.sqrt(1 + PROBIT * _noise(state, evidence)) if self.marginal else 1.0
+        scale = 1 / xp.sqrt(1 + PROBIT * _context_variance(state, evidence)) if self.marginal else 1.0
         sign = scale * (2 * reward - 1)
         value, error = measurement(sign * mean, sign**2 * variance)
         return state.condition(row, value / sign, error / sign**2)
 
 
-def _noise(state: Gaussian, evidence: Evidence) -> Array:
+def _context_variance(state: Gaussian, evidence: Evidence) -> Array:
     """E[theta'Cov(phi)theta] under the belief: what not knowing the context adds to a score's variance."""
     return quadratic_form(state.mean, state.root, evidence.covariance())
 
@@ -109,38 +109,38 @@ def measurement(mean: Array, variance: Array) -> tuple[Array, Array]:
     mode, deviation = _mode(mean, variance), xp.sqrt(variance)
     narrow = 1 / xp.sqrt(1 + variance * sigmoid(mode) * sigmoid(-mode))
     stretch = xp.log(REACH / narrow + xp.sqrt((REACH / narrow) ** 2 + 1))  # its sinh reaches REACH
-    turn = stretch[..., None] * xp.asarray(NODES, dtype=mean.dtype)
-    beside = narrow[..., None] * xp.sinh(turn)
-    pulled = ((mode - mean) / deviation)[..., None]
-    away = pulled + beside
-    at = mode[..., None] + deviation[..., None] * beside
-    heights = xp.exp(softplus(-mode)[..., None] - softplus(-at) - 0.5 * (away**2 - pulled**2))
-    weights = xp.cosh(turn) * heights
+    x = stretch[..., None] * xp.asarray(NODES, dtype=mean.dtype)
+    offset = narrow[..., None] * xp.sinh(x)
+    pull = ((mode - mean) / deviation)[..., None]
+    deviations = pull + offset
+    scores = mode[..., None] + deviation[..., None] * offset
+    heights = xp.exp(softplus(-mode)[..., None] - softplus(-scores) - 0.5 * (deviations**2 - pull**2))
+    weights = xp.cosh(x) * heights
     weights = weights / weights.sum(-1)[..., None]
-    shift = xp.vecdot(weights, away)
-    left = xp.vecdot(weights, (away - shift[..., None]) ** 2)
-    gain = xp.maximum(1 - left, xp.finfo(left.dtype).eps)  # what cannot be told from nothing is nothing
-    return mean + xp.sqrt(variance) * shift / gain, variance * left / gain
+    shift = xp.vecdot(weights, deviations)
+    spread = xp.vecdot(weights, (deviations - shift[..., None]) ** 2)
+    gain = xp.maximum(1 - spread, xp.finfo(spread.dtype).eps)  # below rounding nothing was learnt
+    return mean + xp.sqrt(variance) * shift / gain, variance * spread / gain
 
 
 def _mode(mean: Array, variance: Array) -> Array:
     """Where N(s; mean, variance) sigmoid(s) is largest: s - mean = variance sigmoid(-s).
 
-    Newton's steps on the logarithms of both sides, whose difference is nearly straight, kept in a bracket.
+    Newton's steps on the logarithms of both sides, whose difference is nearly linear, inside a bracket.
     """
     xp = mean.__array_namespace__()
     low, high = mean, mean + variance
-    near = mean + xp.log1p(variance * sigmoid(-mean))
-    above = xp.where(mean > 0, near, xp.log1p(variance / (1 + xp.abs(mean))))
-    at = xp.clip(xp.where(high < 0, high, above), low, high)
+    upper = mean + xp.log1p(variance * sigmoid(-mean))
+    above = xp.where(mean > 0, upper, xp.log1p(variance / (1 + xp.abs(mean))))
+    mode = xp.clip(xp.where(high < 0, high, above), low, high)
     for _ in range(NEWTON):
-        gap = xp.maximum(at - mean, xp.finfo(mean.dtype).tiny)
-        ratio = xp.log(gap) + softplus(at) - xp.log(variance)
-        # The same number tells the side and the step, or rounding at the end would throw the mode away.
-        low, high = xp.where(ratio < 0, at, low), xp.where(ratio < 0, high, at)
-        step = at - ratio / (1 / gap + sigmoid(at))
-        at = xp.where((step >= low) & (step <= high), step, 0.5 * (low + high))
-    return at
+        gap = xp.maximum(mode - mean, xp.finfo(mean.dtype).tiny)
+        ratio = xp.log(gap) + softplus(mode) - xp.log(variance)
+        # One ratio decides both the side and the step: with two, rounding could lose the mode at the end.
+        low, high = xp.where(ratio < 0, mode, low), xp.where(ratio < 0, high, mode)
+        step = mode - ratio / (1 / gap + sigmoid(mode))
+        mode = xp.where((step >= low) & (step <= high), step, 0.5 * (low + high))
+    return mode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,9 +251,9 @@ def _cavity(
     mean, variance = xp.vecdot(half, centre), xp.vecdot(half, half)
     if old is None:
         return mean, variance, xp.ones(mean.shape, dtype=bool)
-    taken = whitened(prior_cov, state, old.row)
-    left = old.variance - xp.vecdot(taken, taken)
+    old_half = whitened(prior_cov, state, old.row)
+    left = old.variance - xp.vecdot(old_half, old_half)
     proper = left > xp.finfo(row.dtype).eps ** 0.5 * old.variance
-    left, shared = xp.where(proper, left, old.variance), xp.vecdot(half, taken)
-    surprise = measured(old, reward) - xp.vecdot(taken, centre)
-    return mean - shared * surprise / left, variance + shared**2 / left, proper
+    left, cross = xp.where(proper, left, old.variance), xp.vecdot(half, old_half)
+    surprise = measured(old, reward) - xp.vecdot(old_half, centre)
+    return mean - cross * surprise / left, variance + cross**2 / left, proper

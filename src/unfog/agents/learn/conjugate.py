@@ -62,7 +62,7 @@ class Conjugate(Grows, Learner):
 
 
 def reward_variance(known: Knowledge) -> Array:
-    """That of a reward given its features, where rewards have Gaussian noise.
+    """The variance of a reward given its features, where rewards have Gaussian noise.
 
     >>> import unfog
     >>> from unfog.agents.learn.conjugate import reward_variance
@@ -121,11 +121,11 @@ class Hetero(Conjugate):
         variance = parameters + evidence.context_variance()
         if not self.surprise:
             return state.condition(evidence.row(), reward, variance)
-        return _with_surprise(state, evidence.row(), reward, variance, 2 * evidence.context_slope())
+        return _learn_surprise(state, evidence.row(), reward, variance, 2 * evidence.context_slope())
 
 
-def _with_surprise(state: State, row: Array, reward: Array, variance: Array, slope: Array) -> State:
-    """The reward itself, then the square of its surprise: slope (..., m) is that of w."""
+def _learn_surprise(state: State, row: Array, reward: Array, variance: Array, slope: Array) -> State:
+    """Learn from the reward, then from the square of its surprise; slope (..., m) is that of w."""
     xp = row.__array_namespace__()
     before, after = state, state.condition(row, reward, variance)
     expected = variance + before.variance(row)

@@ -106,25 +106,25 @@ class Coupled(Grows, FromNoisy):
     def setup(self, known: Knowledge) -> Parameters:
         """The noise of rewards, and the channel."""
         xp = known.bias_cov.__array_namespace__()
-        nothing = xp.zeros_like(known.context_mean)
-        return Parameters(reward_variance(known), Hindsight(as_told(known), nothing, known.bias_cov))
+        zeros = xp.zeros_like(known.context_mean)
+        return Parameters(reward_variance(known), Hindsight(as_told(known), zeros, known.bias_cov))
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
-        """The prior: theta does not hang on the bias."""
+        """The prior, in which theta does not depend on the bias."""
         prior = gaussian.belief_from_moments(known.prior_mean, known.prior_cov)
         xp, d = prior.root.__array_namespace__(), known.context_mean.shape[-1]
         mean = xp.concat([prior.mean[None], xp.zeros((d, *prior.mean.shape), dtype=prior.root.dtype)])
-        nothing = xp.zeros((d, d), dtype=prior.root.dtype)
-        return State(type(prior)(mean, prior.root[None]), nothing, nothing[0])
+        zeros = xp.zeros((d, d), dtype=prior.root.dtype)
+        return State(type(prior)(mean, prior.root[None]), zeros, zeros[0])
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
-        """With the prior of what is new, which does not hang on the bias."""
+        """The state with the prior of the new arms, which does not depend on the bias."""
         return state._replace(theta=gaussian.grown(state.theta, self.start(new, None).theta))
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
-        """As rewards alone have it: what noisy contexts say of the bias the denoiser knows."""
-        found = theta_belief(state.theta, *shift_belief(state, parameters.channel))
-        return type(found)(found.mean, gaussian.square(found.root))
+        """The belief from rewards alone: the denoiser knows what noisy contexts say of the bias."""
+        belief = theta_belief(state.theta, *shift_belief(state, parameters.channel))
+        return type(belief)(belief.mean, gaussian.square(belief.root))
 
     def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
         """As told."""
@@ -148,20 +148,20 @@ class Coupled(Grows, FromNoisy):
         variance = parameters.reward_var + evidence.context_variance() - linear
         # The columns of L are conditioned as a is: on h, where a is on r - h's.
         values = xp.concat([(reward - xp.vecdot(slope, shift))[..., None], slope], axis=-1)
-        away, rows = values - matvec(theta.centre, row), row[..., None, :]
-        per_total = away / (variance + theta.variance(rows)[..., 0])[..., None]
+        residuals, rows = values - matvec(theta.centre, row), row[..., None, :]
+        per_total = residuals / (variance + theta.variance(rows)[..., 0])[..., None]
         after = theta.condition(rows, values, variance[..., None])
         return State(
-            self._settled(after, shift),
-            state.precision + away[..., 1:, None] * per_total[..., None, 1:],
-            state.natural_mean - away[..., 1:] * per_total[..., :1],
+            self._settle(after, shift),
+            state.precision + residuals[..., 1:, None] * per_total[..., None, 1:],
+            state.natural_mean - residuals[..., 1:] * per_total[..., :1],
         )
 
-    def _settled(self, theta: Belief, shift: Array) -> Belief:
-        """With a share of L taken for what it is at this u: (..., d)."""
-        xp, both = shift.__array_namespace__(), theta.centre
-        settled = both[..., :1, :] + self.fade * (shift[..., None, :] @ both[..., 1:, :])
-        mean = xp.concat([settled, (1 - self.fade) * both[..., 1:, :]], axis=-2)
+    def _settle(self, theta: Belief, shift: Array) -> Belief:
+        """The belief with a share of L fixed at this u, (..., d)."""
+        xp, rows = shift.__array_namespace__(), theta.centre
+        mean_row = rows[..., :1, :] + self.fade * (shift[..., None, :] @ rows[..., 1:, :])
+        mean = xp.concat([mean_row, (1 - self.fade) * rows[..., 1:, :]], axis=-2)
         return type(theta)(mean.reshape(theta.mean.shape), theta.root)
 
 
@@ -175,7 +175,7 @@ def shift_belief(state: State, hindsight: Hindsight) -> tuple[Array, Array]:
 
 
 def theta_belief(theta: Belief, shift: Array, cov: Array) -> Belief:
-    """That about theta, with u ~ N(s, U); of blocks, each by itself."""
+    """The belief about theta, with u ~ N(s, U); blocks are kept apart."""
     xp, slopes = cov.__array_namespace__(), theta.centre[..., 1:, :].mT
     mean, spread = theta.centre[..., 0, :] + matvec(slopes, shift), slopes @ cholesky(cov)
     root = theta.root[..., 0, :, :]

@@ -73,12 +73,14 @@ class FromNoisy(Learner, LooksBack):
 
     def misses(self, denoiser: Denoiser) -> str:
         """One that rewinds and learns the bias from noisy contexts alone."""
-        alone = "a denoiser that learns from noisy contexts alone" if denoiser.sees_context else ""
-        lacks = "" if isinstance(denoiser, KnowsBias) else "a denoiser whose past rounds wait for the bias"
-        return super().misses(denoiser) or alone or lacks
+        wants_noisy = "a denoiser that learns from noisy contexts alone" if denoiser.sees_context else ""
+        wants_bias = (
+            "" if isinstance(denoiser, KnowsBias) else "a denoiser whose past rounds wait for the bias"
+        )
+        return super().misses(denoiser) or wants_noisy or wants_bias
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
-        """Features must be able to, and a prior in blocks must have those of the features."""
+        """Features must be liftable, and a prior in blocks must have the blocks of the features."""
         super().check(known, features)
         refuse_other_blocks(self.name, known, features)
 
@@ -103,15 +105,15 @@ class Lifted(Grows, FromNoisy):
 
     def prior(self, parameters: Any) -> Prior:
         """The prior among the parameters."""
-        found: Prior = parameters
-        return found
+        known_prior: Prior = parameters
+        return known_prior
 
     def start(self, known: Knowledge, rounds: int | None) -> Sums:
-        """Nothing yet, in the least shape that all others come from: the size of z is the map's to say."""
+        """Zero, in a shape that broadcasts to any other: only the feature map knows the size of z."""
         return Sums(np.zeros((1, 1)), np.zeros(1))
 
     def grow(self, old: Knowledge, new: Knowledge, state: Sums) -> Sums:
-        """No lifted row has anything where arms are new."""
+        """The sums with zeros for new arms, which no lifted row has touched."""
         if state.natural_mean.shape == (1,):
             return state  # nothing yet
         if old.prior_cov.ndim == 3:
@@ -123,7 +125,7 @@ class Lifted(Grows, FromNoisy):
         return Sums(moment, gaussian.longer(state.natural_mean, np.zeros(size), -1))
 
     def belief(self, parameters: Any, state: Sums) -> Belief:
-        """Sums are no belief until a bias is given: they stand for one where it is asked if all is finite."""
+        """A stand-in for checks that all is finite: sums are no belief until a bias is given."""
         return certain(state.natural_mean)
 
     def noise(self, parameters: Any, state: Sums, hidden: Array | float) -> Array:
@@ -132,14 +134,14 @@ class Lifted(Grows, FromNoisy):
 
     def update(self, parameters: Any, state: Sums, evidence: Evidence, reward: Array) -> Sums:
         """One more round, by its lifted row (..., q)."""
-        start, row = self.prior(parameters), evidence.lifted_row()
-        weight = 1 / (start.reward_var + evidence.context_variance() if self.hetero else start.reward_var)
+        prior, row = self.prior(parameters), evidence.lifted_row()
+        weight = 1 / (prior.reward_var + evidence.context_variance() if self.hetero else prior.reward_var)
         natural_mean = row * (weight * reward)[..., None]
-        weighed = row * weight[..., None]
-        if start.precision.ndim == 3:
-            cut = *row.shape[:-1], start.precision.shape[0], -1
-            row, natural_mean, weighed = (x.reshape(*cut) for x in (row, natural_mean, weighed))
-        moment = state.moment + weighed[..., None] * row[..., None, :]
+        weighted = row * weight[..., None]
+        if prior.precision.ndim == 3:
+            shape = *row.shape[:-1], prior.precision.shape[0], -1
+            row, natural_mean, weighted = (x.reshape(*shape) for x in (row, natural_mean, weighted))
+        moment = state.moment + weighted[..., None] * row[..., None, :]
         return Sums(moment, state.natural_mean + natural_mean)
 
 
@@ -247,15 +249,17 @@ class Joint(Lifted):
         self, parameters: Parameters, state: Sums, features: FeatureMap, hindsight: Hindsight, noisy: Array
     ) -> tuple[Belief, Context]:
         """The belief about theta, and about this round's context, from all measurements and rewards."""
-        mixed = mixture(parameters, state, features, hindsight)
+        posterior = mixture(parameters, state, features, hindsight)
         shrinkage = hindsight.shrinkage
-        mean, cov = moments(mixed.weights, mixed.bias)
-        left = shrinkage.cov + shrinkage.gain @ cov @ shrinkage.gain.mT
-        return _gaussian(parameters.prior, mixed), Context(posterior_mean(shrinkage, noisy, mean), left)
+        mean, cov = moments(posterior.weights, posterior.bias)
+        context_cov = shrinkage.cov + shrinkage.gain @ cov @ shrinkage.gain.mT
+        return _to_gaussian(parameters.prior, posterior), Context(
+            posterior_mean(shrinkage, noisy, mean), context_cov
+        )
 
 
 def prior(known: Knowledge) -> Prior:
-    """The prior in the form that sums add to."""
+    """The prior as precision and natural mean, to which the sums are added."""
     variance, cov = reward_variance(known), known.prior_cov
     xp = cov.__array_namespace__()
     precision = xp.linalg.inv(cov)
@@ -263,7 +267,7 @@ def prior(known: Knowledge) -> Prior:
 
 
 def refuse_other_blocks(learner: str, known: Knowledge, features: FeatureMap) -> None:
-    """Complain of a prior in other blocks than those of the features."""
+    """Raise InputError for a prior in other blocks than those of the features."""
     d = known.context_mean.shape[-1]
     size = as_liftable(features).projection(np.zeros(d), np.eye(d)).shape[-2]
     if known.prior_cov.ndim == 3 and size != known.prior_cov.shape[-1]:
@@ -271,9 +275,9 @@ def refuse_other_blocks(learner: str, known: Knowledge, features: FeatureMap) ->
 
 
 def posterior(prior: Prior, sums: Sums, projection: Array) -> Posterior:
-    """Of theta, with all past rounds projected by T (..., m, q), or (..., k, q / K) for a map of blocks."""
+    """The posterior of theta, all past rounds projected by T (..., m, q), or (..., k, q / K) for blocks."""
     xp = projection.__array_namespace__()
-    projection = _fitted(projection, prior.precision)
+    projection = _match_blocks(projection, prior.precision)
     size = projection.shape[-1]
     moment = xp.broadcast_to(sums.moment, (*sums.moment.shape[:-2], size, size))
     lifted = xp.broadcast_to(sums.natural_mean, (*sums.natural_mean.shape[:-1], size))
@@ -293,13 +297,13 @@ def as_liftable(features: FeatureMap) -> Liftable:
 
 
 def as_belief(prior: Prior, mean: Array, root: Array) -> Belief:
-    """In blocks where the prior is."""
+    """The belief, in blocks if the prior is."""
     form: Callable[[Array, Array], Belief] = Blocks if prior.precision.ndim == 3 else Gaussian
     return form(mean, root)
 
 
-def _fitted(projection: Array, precision: Array) -> Array:
-    """T with an axis for blocks where the prior has them, or that of all blocks where only the map has."""
+def _match_blocks(projection: Array, precision: Array) -> Array:
+    """T with an axis for blocks if the prior has them, or as one matrix if only the map has."""
     xp = projection.__array_namespace__()
     if precision.ndim == 3:
         return projection[..., None, :, :]
@@ -307,9 +311,9 @@ def _fitted(projection: Array, precision: Array) -> Array:
     number = precision.shape[-1] // size
     if number == 1:
         return projection
-    places = xp.eye(number, dtype=projection.dtype)[:, None, :, None]
-    whole = places * projection[..., None, :, None, :]
-    return whole.reshape(*whole.shape[:-4], number * size, number * width)
+    eye = xp.eye(number, dtype=projection.dtype)[:, None, :, None]
+    blocks = eye * projection[..., None, :, None, :]
+    return blocks.reshape(*blocks.shape[:-4], number * size, number * width)
 
 
 def mixture(parameters: Parameters, state: Sums, features: FeatureMap, hindsight: Hindsight) -> Mixture:
@@ -324,8 +328,8 @@ def mixture(parameters: Parameters, state: Sums, features: FeatureMap, hindsight
 
 
 def for_nodes(prior: Prior, sums: Sums) -> Sums:
-    """The sums with an axis for nodes of the bias between trials and what each trial has."""
-    if prior.precision.ndim == 3 and sums.moment.ndim > 2:  # they have blocks, but for the first of all
+    """The sums with an axis for nodes of the bias, after those of trials."""
+    if prior.precision.ndim == 3 and sums.moment.ndim > 2:  # in blocks, after the first reward
         return Sums(sums.moment[..., None, :, :, :], sums.natural_mean[..., None, :, :])
     return Sums(sums.moment[..., None, :, :], sums.natural_mean[..., None, :])
 
@@ -333,14 +337,14 @@ def for_nodes(prior: Prior, sums: Sums) -> Sums:
 def moments(weights: Array, values: Array) -> tuple[Array, Array]:
     """Mean and covariance of weighed values: (..., n), (..., n, d) -> (..., d), (..., d, d)."""
     mean = (weights[..., None, :] @ values)[..., 0, :]
-    away = values - mean[..., None, :]
-    return mean, (weights[..., None] * away).mT @ away
+    centred = values - mean[..., None, :]
+    return mean, (weights[..., None] * centred).mT @ centred
 
 
-def _gaussian(prior: Prior, mixed: Mixture) -> Belief:
+def _to_gaussian(prior: Prior, mixture: Mixture) -> Belief:
     """The belief about theta with the moments of the mixture."""
-    xp = mixed.weights.__array_namespace__()
-    weights, (mean, root, _) = mixed.weights, mixed.theta
+    xp = mixture.weights.__array_namespace__()
+    weights, (mean, root, _) = mixture.weights, mixture.theta
     if prior.precision.ndim == 3:
         mean, root, weights = xp.moveaxis(mean, -3, -2), xp.moveaxis(root, -4, -3), weights[..., None, :]
     centre, between = moments(weights, mean)
@@ -361,7 +365,7 @@ def normal_nodes(number: int, dim: int) -> Array:
         golden = (1 + golden) ** (1 / (dim + 1))
     half = max((number + 1) // 2, dim)
     points = (0.5 + np.outer(np.arange(1, half + 1), golden ** -np.arange(1.0, dim + 1))) % 1
-    some = np.vectorize(NormalDist().inv_cdf)(points)
-    nodes = np.concat([some, -some])
-    found: Array = np.linalg.solve(np.linalg.cholesky(nodes.T @ nodes / len(nodes)), nodes.T).T
-    return found
+    quantiles = np.vectorize(NormalDist().inv_cdf)(points)
+    nodes = np.concat([quantiles, -quantiles])
+    whitened: Array = np.linalg.solve(np.linalg.cholesky(nodes.T @ nodes / len(nodes)), nodes.T).T
+    return whitened

@@ -48,7 +48,7 @@ class History(NamedTuple):
 
 
 def blank(known: Knowledge, rounds: int | None, marginal: bool) -> History:
-    """Nothing yet, with room for so many rounds, or growing; Cov(phi) is kept to average the context out."""
+    """An empty history, of fixed size or growing; `marginal` keeps Cov(phi), to average the context out."""
     m, n = known.prior_mean.shape[-1], rounds or 0
     spreads = np.zeros((n, m, m)) if marginal else None
     slots = None if rounds is None else np.arange(n, dtype=np.float64)
@@ -89,7 +89,7 @@ def put(past: Slots, old: Array, new: Array, axis: int) -> Array:
 
 
 def longer(past: History, size: int) -> History:
-    """With so many features, of which the last are zero in all rounds."""
+    """The history with `size` features, the new ones zero in all rounds."""
     rows = gaussian.longer(past.rows, np.zeros((size, past.rows.shape[-1])), -2)
     if past.spreads is None:
         return past._replace(rows=rows)
@@ -104,7 +104,7 @@ class Logits(NamedTuple):
 
 
 def logits(past: History, theta: Array) -> Logits:
-    """At this theta, (..., m)."""
+    """The logits of all rounds at this theta, (..., m), and their gradients."""
     score = (theta[..., None, :] @ past.rows)[..., 0, :]
     if past.spreads is None:
         return Logits(score, past.rows)
@@ -130,25 +130,25 @@ def prior(known: Knowledge) -> Prior:
 def energy(prior: Prior, past: History, theta: Array) -> Array:
     """U(theta): (..., m) -> (...,)."""
     xp = theta.__array_namespace__()
-    z, away = logits(past, theta).value, theta - prior.mean
+    z, deviation = logits(past, theta).value, theta - prior.mean
     misfit = (softplus(z) - past.rewards * z).sum(-1)
-    found: Array = 0.5 * xp.vecdot(away, matvec(prior.precision, away)) + misfit
-    return found
+    value: Array = 0.5 * xp.vecdot(deviation, matvec(prior.precision, deviation)) + misfit
+    return value
 
 
 def gradient(prior: Prior, past: History, theta: Array) -> Array:
     """U'(theta): (..., m)."""
-    at = logits(past, theta)
-    misfit = matvec(at.rows, sigmoid(at.value) - past.rewards)
+    fit = logits(past, theta)
+    misfit = matvec(fit.rows, sigmoid(fit.value) - past.rewards)
     return matvec(prior.precision, theta - prior.mean) + misfit
 
 
 def hessian(prior: Prior, past: History, theta: Array) -> Array:
     """U''(theta): (..., m, m)."""
-    at = logits(past, theta)
-    chance = sigmoid(at.value)
-    weighed = at.rows * (chance * (1 - chance))[..., None, :]
-    return prior.precision + weighed @ at.rows.mT
+    fit = logits(past, theta)
+    chance = sigmoid(fit.value)
+    weighed = fit.rows * (chance * (1 - chance))[..., None, :]
+    return prior.precision + weighed @ fit.rows.mT
 
 
 class State(NamedTuple):

@@ -48,8 +48,8 @@ class Sum(NamedTuple):
     def plus(self, x: Array) -> "Sum":
         """With one more term: `rest` takes what the rounding of `total` leaves out."""
         total = self.total + x
-        part = total - self.total
-        return Sum(total, self.rest + ((self.total - (total - part)) + (x - part)))
+        added = total - self.total
+        return Sum(total, self.rest + ((self.total - (total - added)) + (x - added)))
 
     @property
     def value(self) -> Array:
@@ -152,24 +152,24 @@ def start(known: Knowledge) -> State:
     """The prior."""
     xp = known.prior_cov.__array_namespace__()
     precision = xp.linalg.inv(known.prior_cov)
-    natural_mean = matvec(precision, _cut(known.prior_cov, known.prior_mean))
+    natural_mean = matvec(precision, _as_blocks(known.prior_cov, known.prior_mean))
     sums = [Sum(x, xp.zeros_like(x)) for x in (precision, natural_mean)]
     return State(sums[0], sums[1], inverse_root(precision))
 
 
 def grown(prior_cov: Array, state: State, fresh: State) -> State:
-    """With the prior of what is new at the end of theta, of a fresh state of the longer one."""
+    """The state with the prior of new entries at the end of theta, taken from a fresh, longer state."""
     if prior_cov.ndim == 3:
-        precision = _longer(state.precision, fresh.precision, -3)
-        natural_mean = _longer(state.natural_mean, fresh.natural_mean, -2)
+        precision = _extend(state.precision, fresh.precision, -3)
+        natural_mean = _extend(state.natural_mean, fresh.natural_mean, -2)
         return State(precision, natural_mean, gaussian.longer(state.root, fresh.root, -3))
     precision = Sum(*map(gaussian.larger, state.precision, fresh.precision))
-    natural_mean = _longer(state.natural_mean, fresh.natural_mean, -1)
+    natural_mean = _extend(state.natural_mean, fresh.natural_mean, -1)
     return State(precision, natural_mean, gaussian.larger(state.root, fresh.root))
 
 
-def _longer(old: Sum, fresh: Sum, axis: int) -> Sum:
-    """With the end of a longer sum."""
+def _extend(old: Sum, fresh: Sum, axis: int) -> Sum:
+    """The sum extended by the end of a longer one."""
     return Sum(*(gaussian.longer(x, y, axis) for x, y in zip(old, fresh, strict=True)))
 
 
@@ -181,98 +181,106 @@ def belief(prior_cov: Array, state: State) -> Belief:
 
 
 def measured(term: Term, reward: Array) -> Array:
-    """What a term has for its value: the reward, unless it says so."""
+    """The value of a term: its own if it has one, else the reward."""
     return reward if isinstance(term.value, tuple) else term.value
 
 
 def replaced(prior_cov: Array, state: State, old: Term | None, new: Term, reward: Array) -> State:
-    """With one round's term replaced by another, or with one more."""
+    """The state with one round's term replaced by another, or with one more."""
     if old is None:
-        return _with(prior_cov, state, new, measured(new, reward))
+        return _add_term(prior_cov, state, new, measured(new, reward))
     batch = new.row.shape[:-1]
-    was, now = (_wide(measured(term, reward), batch) for term in (old, new))
-    state, old, new = _spread(prior_cov, batch, state), _over(batch, old), _over(batch, new)
-    news = (old.row != new.row).any(-1) | (old.variance != new.variance) | (was != now)
-    return changed(news, partial(_replaced, prior_cov), state, old, new, was, now)
+    was, now = (_broadcast(measured(term, reward), batch) for term in (old, new))
+    state, old, new = (
+        _broadcast_state(prior_cov, batch, state),
+        _broadcast_term(batch, old),
+        _broadcast_term(batch, new),
+    )
+    is_news = (old.row != new.row).any(-1) | (old.variance != new.variance) | (was != now)
+    return changed(is_news, partial(_replace_term, prior_cov), state, old, new, was, now)
 
 
 def whitened(prior_cov: Array, state: State, vector: Array) -> Array:
-    """With the root, root' vector, (..., m): a product of two rows' is the covariance of their scores."""
-    half = matvec(state.root.mT, _cut(prior_cov, vector))
+    """The product root' vector, (..., m); two rows' inner product then is the covariance of their scores."""
+    half = matvec(state.root.mT, _as_blocks(prior_cov, vector))
     return half.reshape(*half.shape[: half.ndim - prior_cov.ndim + 1], vector.shape[-1])
 
 
 def whitened_mean(prior_cov: Array, state: State) -> Array:
-    """With the root, root' b, (..., m): its product with a row's is the mean of the row's score."""
+    """The product root' b, (..., m): its inner product with a whitened row is the mean of the row's score."""
     half = matvec(state.root.mT, state.natural_mean.value)
     return half.reshape(*half.shape[: half.ndim - prior_cov.ndim + 1], -1)
 
 
-def _with(prior_cov: Array, state: State, term: Term, value: Array) -> State:
-    """With one more term."""
-    root, _ = _turned(prior_cov, state.root, term, 1)
-    return State(*_summed(prior_cov, state, term, value, 1), root)
+def _add_term(prior_cov: Array, state: State, term: Term, value: Array) -> State:
+    """The state with one more term."""
+    root, _ = _update_root(prior_cov, state.root, term, 1)
+    return State(*_update_sums(prior_cov, state, term, value, 1), root)
 
 
-def _replaced(prior_cov: Array, state: State, old: Term, new: Term, was: Array, now: Array) -> State:
-    """With one term in place of another: sums are free to lose the old one first, the root is not."""
-    fewer = State(*_summed(prior_cov, state, old, was, -1), state.root)
-    precision, natural_mean = _summed(prior_cov, fewer, new, now, 1)
-    more, _ = _turned(prior_cov, state.root, new, 1)
-    root, left = _turned(prior_cov, more, old, -1)
-    return State(precision, natural_mean, _sound(left < LEAST, root, precision.value))
+def _replace_term(prior_cov: Array, state: State, old: Term, new: Term, was: Array, now: Array) -> State:
+    """The state with one term in place of another: sums may lose the old one first, the root must not."""
+    without_old = State(*_update_sums(prior_cov, state, old, was, -1), state.root)
+    precision, natural_mean = _update_sums(prior_cov, without_old, new, now, 1)
+    with_new, _ = _update_root(prior_cov, state.root, new, 1)
+    root, remaining = _update_root(prior_cov, with_new, old, -1)
+    return State(precision, natural_mean, _repair_root(remaining < LEAST, root, precision.value))
 
 
-def _sound(lost: Bools, root: Array, precision: Array) -> Array:
-    """The root, made anew where its digits were lost: seldom, after the first rounds."""
-    return if_any(lost, lambda: changed(lost, lambda _, whole: inverse_root(whole), root, precision), root)
+def _repair_root(lost: Bools, root: Array, precision: Array) -> Array:
+    """The root, recomputed where it lost digits, which is rare after the first rounds."""
+    return if_any(
+        lost,
+        lambda: changed(lost, lambda _, changed_precision: inverse_root(changed_precision), root, precision),
+        root,
+    )
 
 
-def _summed(prior_cov: Array, state: State, term: Term, value: Array, sign: int) -> tuple[Sum, Sum]:
+def _update_sums(prior_cov: Array, state: State, term: Term, value: Array, sign: int) -> tuple[Sum, Sum]:
     """The sums with a term more, or with one less."""
     xp = term.row.__array_namespace__()
-    row = _cut(prior_cov, term.row) / xp.sqrt(_each(prior_cov, term.variance))
-    scaled = _each(prior_cov, term.variance**-0.5 * value)
+    row = _as_blocks(prior_cov, term.row) / xp.sqrt(_per_trial(prior_cov, term.variance))
+    scaled = _per_trial(prior_cov, term.variance**-0.5 * value)
     precision = (sign * row)[..., :, None] * row[..., None, :]
     return state.precision.plus(precision), state.natural_mean.plus(sign * row * scaled)
 
 
-def _turned(prior_cov: Array, root: Array, term: Term, sign: int) -> tuple[Array, Array]:
-    """The root with a term more, or with one less, and s / variance: below `LEAST` it is not the root."""
+def _update_root(prior_cov: Array, root: Array, term: Term, sign: int) -> tuple[Array, Array]:
+    """The root with a term more, or with one less, and s / variance; below `LEAST` the root is not valid."""
     xp, axes = root.__array_namespace__(), tuple(range(1 - prior_cov.ndim, 0))
-    row, variance = _cut(prior_cov, term.row), xp.asarray(term.variance)
+    row, variance = _as_blocks(prior_cov, term.row), xp.asarray(term.variance)
     half = matvec(root.mT, row)
-    left = 1 + sign * (half**2).sum(axes) / variance
-    safe = xp.maximum(left, LEAST / 2)
-    scaled = half / _each(prior_cov, sign * variance * (safe + xp.sqrt(safe)))
-    return root - matvec(root, half)[..., :, None] * scaled[..., None, :], left
+    remaining = 1 + sign * (half**2).sum(axes) / variance
+    safe_remaining = xp.maximum(remaining, LEAST / 2)
+    scaled = half / _per_trial(prior_cov, sign * variance * (safe_remaining + xp.sqrt(safe_remaining)))
+    return root - matvec(root, half)[..., :, None] * scaled[..., None, :], remaining
 
 
-def _each(prior_cov: Array, values: Array) -> Array:
+def _per_trial(prior_cov: Array, values: Array) -> Array:
     """A number for every trial, (...,), to go with vectors: (..., 1), or in blocks (..., 1, 1)."""
     xp = prior_cov.__array_namespace__()
     values = xp.asarray(values)
     return values.reshape(*values.shape, *(1,) * (prior_cov.ndim - 1))
 
 
-def _over(batch: tuple[int, ...], term: Term) -> Term:
-    """With the axes of trials, also where the variance is shared by all of them."""
-    return Term(_wide(term.row, (*batch, term.row.shape[-1])), _wide(term.variance, batch))
+def _broadcast_term(batch: tuple[int, ...], term: Term) -> Term:
+    """The term with the axes of trials, even if they share its variance."""
+    return Term(_broadcast(term.row, (*batch, term.row.shape[-1])), _broadcast(term.variance, batch))
 
 
-def _spread(prior_cov: Array, batch: tuple[int, ...], state: State) -> State:
-    """Likewise, before anything told trials apart."""
+def _broadcast_state(prior_cov: Array, batch: tuple[int, ...], state: State) -> State:
+    """The state with the axes of trials, even if they have all been alike so far."""
     shape = (*batch, *prior_cov.shape)
-    precision = Sum(*(_wide(x, shape) for x in state.precision))
-    natural_mean = Sum(*(_wide(x, shape[:-1]) for x in state.natural_mean))
-    return State(precision, natural_mean, _wide(state.root, shape))
+    precision = Sum(*(_broadcast(x, shape) for x in state.precision))
+    natural_mean = Sum(*(_broadcast(x, shape[:-1]) for x in state.natural_mean))
+    return State(precision, natural_mean, _broadcast(state.root, shape))
 
 
-def _wide(x: Array, shape: tuple[int, ...]) -> Array:
-    """With this shape, which mostly it has."""
+def _broadcast(x: Array, shape: tuple[int, ...]) -> Array:
+    """The array with this shape, which it usually has already."""
     return x if x.shape == shape else x.__array_namespace__().broadcast_to(x, shape)
 
 
-def _cut(prior_cov: Array, flat: Array) -> Array:
-    """A vector as the prior has it: (..., m) as it is, or in blocks (..., B, k)."""
+def _as_blocks(prior_cov: Array, flat: Array) -> Array:
+    """A vector laid out as the prior is: (..., m), or in blocks (..., B, k)."""
     return flat.reshape(*flat.shape[:-1], *prior_cov.shape[:-1])

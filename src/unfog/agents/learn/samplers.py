@@ -145,5 +145,5 @@ class PG(Refit):
         natural_mean = matvec(parameters.precision, parameters.mean)
         natural_mean = natural_mean + matvec(past.rows, past.rewards - 0.5)
         # Q^-1 (natural mean + L z) with Q = L L' has the mean and the covariance wanted.
-        drawn = natural_mean + matvec(xp.linalg.cholesky(precision), normals[..., :m])
-        return state._replace(theta=xp.linalg.solve(precision, drawn[..., None])[..., 0])
+        draw = natural_mean + matvec(xp.linalg.cholesky(precision), normals[..., :m])
+        return state._replace(theta=xp.linalg.solve(precision, draw[..., None])[..., 0])

@@ -108,7 +108,7 @@ class Scaled(Grows, Learner):
 
     @property
     def cost(self) -> float:
-        """An update for every scale, and as many columns where they are mixed."""
+        """An update for every scale, and a wider root where they are mixed."""
         return (0.3 if self.mixed else 0.2) * self.scales
 
     def setup(self, known: Knowledge) -> Array:
@@ -117,14 +117,14 @@ class Scaled(Grows, Learner):
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior at every scale."""
-        xp, told = known.prior_cov.__array_namespace__(), reward_variance(known)
+        xp, reward_var = known.prior_cov.__array_namespace__(), reward_variance(known)
         sizes = xp.asarray([self.ratio ** (2 * (i - self.scales // 2)) for i in range(self.scales)])
         sizes = sizes.astype(known.prior_cov.dtype)
-        covs = sizes.reshape(-1, *[1] * known.prior_cov.ndim) * known.prior_cov / told
+        covs = sizes.reshape(-1, *[1] * known.prior_cov.ndim) * known.prior_cov / reward_var
         beliefs = gaussian.belief_from_moments(xp.stack([known.prior_mean] * self.scales), covs)
-        shape = xp.ones_like(told) * (self.trust / 2)
+        shape = xp.ones_like(reward_var) * (self.trust / 2)
         weights = xp.asarray(self._weights(), dtype=known.prior_cov.dtype)
-        return State(beliefs, shape, shape * told + xp.zeros_like(weights), weights)
+        return State(beliefs, shape, shape * reward_var + xp.zeros_like(weights), weights)
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """With the prior of what is new, at every scale."""
@@ -134,16 +134,16 @@ class Scaled(Grows, Learner):
         """The logarithms of the scales' probabilities to begin with."""
         if self.scales == 1:
             return [0.0]
-        each = self.scales // 2
-        below, above = (log(part * self.doubt / each) for part in (1 - self.larger, self.larger))
-        return [*[below] * each, log1p(-self.doubt), *[above] * each]
+        number = self.scales // 2
+        below, above = (log(part * self.doubt / number) for part in (1 - self.larger, self.larger))
+        return [*[below] * number, log1p(-self.doubt), *[above] * number]
 
     def belief(self, parameters: Array, state: State) -> Belief:
-        """That of the most probable scale, or of all; theta's covariance in its own units."""
+        """The belief of the most probable scale, or of all; theta's covariance in its own units."""
         if self.mixed:
-            return _mixed(state)
-        best = _best(state)
-        noise = _noise(state, best)
+            return _mix_scales(state)
+        best = _find_best(state)
+        noise = _noise_at(state, best)
         xp, theta = noise.__array_namespace__(), state.beliefs
         core = 1 if isinstance(theta, Gaussian) else 2
         mean, root = take(theta.mean, best, core), take(theta.root, best, core + 1)
@@ -152,8 +152,12 @@ class Scaled(Grows, Learner):
 
     def noise(self, parameters: Array, state: State, hidden: Array | float) -> Array:
         """V k at the most probable scale, or its mean over all."""
-        found = (_shares(state) * _noises(state)).sum(-1) if self.mixed else _noise(state, _best(state))
-        return found * (1 + hidden / parameters)
+        estimate = (
+            (_scale_probabilities(state) * _noise_at_all(state)).sum(-1)
+            if self.mixed
+            else _noise_at(state, _find_best(state))
+        )
+        return estimate * (1 + hidden / parameters)
 
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
         """The belief at every scale after one more reward, and the weights of the scales."""
@@ -169,41 +173,41 @@ class Scaled(Grows, Learner):
         return State(beliefs, state.shape + 0.5, state.rates + square, state.weights + density)
 
 
-def _best(state: State) -> Any:
+def _find_best(state: State) -> Any:
     """The most probable scale, (...,)."""
     return state.weights.argmax(-1)
 
 
-def _noise(state: State, scale: Any) -> Array:
+def _noise_at(state: State, scale: Any) -> Array:
     """The estimate b / a of v at one scale for each trial, (...,)."""
     return pick(state.rates, scale) / state.shape
 
 
-def _noises(state: State) -> Array:
+def _noise_at_all(state: State) -> Array:
     """The estimate at every scale, (..., scales)."""
     return state.rates / state.shape[..., None]
 
 
-def _shares(state: State) -> Array:
+def _scale_probabilities(state: State) -> Array:
     """The probabilities of the scales, (..., scales)."""
     xp = state.weights.__array_namespace__()
     shares = xp.exp(state.weights - state.weights.max(-1)[..., None])
-    found: Array = shares / shares.sum(-1)[..., None]
-    return found
+    probabilities: Array = shares / shares.sum(-1)[..., None]
+    return probabilities
 
 
-def _mixed(state: State) -> Belief:
+def _mix_scales(state: State) -> Belief:
     """Mean and root of the mixture of all scales."""
-    theta, shares = state.beliefs, _shares(state)
+    theta, shares = state.beliefs, _scale_probabilities(state)
     xp, core = shares.__array_namespace__(), 1 if isinstance(theta, Gaussian) else 2
-    mean = (_wide(shares, core) * theta.mean).sum(-core - 1)
-    apart = theta.mean - xp.expand_dims(mean, -core - 1)
-    spread = xp.sqrt(_noises(state))
-    columns = xp.concat([_wide(spread, core + 1) * theta.root, apart[..., None]], axis=-1)
-    columns = xp.moveaxis(_wide(xp.sqrt(shares), core + 1) * columns, -core - 2, -2)
+    mean = (_add_axes(shares, core) * theta.mean).sum(-core - 1)
+    deviations = theta.mean - xp.expand_dims(mean, -core - 1)
+    spread = xp.sqrt(_noise_at_all(state))
+    columns = xp.concat([_add_axes(spread, core + 1) * theta.root, deviations[..., None]], axis=-1)
+    columns = xp.moveaxis(_add_axes(xp.sqrt(shares), core + 1) * columns, -core - 2, -2)
     return type(theta)(mean, columns.reshape(*columns.shape[:-2], -1))
 
 
-def _wide(values: Array, core: int) -> Array:
+def _add_axes(values: Array, core: int) -> Array:
     """A number for every scale, (..., scales), to go with so many axes of the core."""
     return values.reshape(*values.shape, *[1] * core)
