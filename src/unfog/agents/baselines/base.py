@@ -107,10 +107,10 @@ class Ridge(EitherKind):
         return State(ball, np.zeros(()), np.zeros(()))
 
     def width(self, parameters: Sizes, state: State) -> Array:
-        """beta_t, (...,): one, unless a rival says otherwise."""
+        """beta_t, (...,): one by default."""
         xp = state.volume.__array_namespace__()
-        found: Array = xp.ones_like(state.volume)
-        return found
+        width: Array = xp.ones_like(state.volume)
+        return width
 
     def belief(self, parameters: Sizes, state: State) -> Belief:
         """N(theta_hat, beta_t^2 V^-1)."""
@@ -132,7 +132,7 @@ class Ridge(EitherKind):
 
 
 def sizes(known: Knowledge) -> Sizes:
-    """R and S, as the variance of rewards and the prior of theta have them."""
+    """R and S, from the variance of rewards and the prior of theta."""
     noise = BOUNDED if known.reward_var is None else known.reward_var**0.5
     spread = np.trace(whole(known.prior_cov))
     norm = np.sqrt(np.vecdot(known.prior_mean, known.prior_mean) + spread)

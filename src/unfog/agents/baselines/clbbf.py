@@ -61,31 +61,31 @@ class Law(NamedTuple):
         if settled(~lost):
             return readings
         mean = self.mean[..., None, :]
-        known = matvec(self._gains(lost), xp.where(lost, 0.0, readings - mean))
-        found: Array = xp.where(lost, mean + known, readings)
-        return found
+        deviation = matvec(self._gains(lost), xp.where(lost, 0.0, readings - mean))
+        imputed: Array = xp.where(lost, mean + deviation, readings)
+        return imputed
 
     def _gains(self, lost: Array) -> Array:
         """Sigma_.S Sigma_SS^+ for every sample: (..., s, w) -> (..., s, w, w)."""
         xp, size = lost.__array_namespace__(), lost.shape[-1]
         if 2**size > lost.shape[-2]:
             return _gain(self.cov[..., None, :, :], lost)
-        # There are fewer ways to lose numbers than samples, and all samples have one covariance.
-        places = 2 ** np.arange(size)
-        table = _gain(self.cov[..., None, :, :], xp.asarray((np.arange(2**size)[:, None] & places) > 0))
-        which: Ints = (lost * xp.asarray(places)).sum(-1)
-        found: Array = xp.take_along_axis(table, which[..., None, None], -3)
-        return found
+        # There are fewer patterns of loss than samples, and all samples have one covariance.
+        powers = 2 ** np.arange(size)
+        table = _gain(self.cov[..., None, :, :], xp.asarray((np.arange(2**size)[:, None] & powers) > 0))
+        pattern: Ints = (lost * xp.asarray(powers)).sum(-1)
+        gains: Array = xp.take_along_axis(table, pattern[..., None, None], -3)
+        return gains
 
 
 def _gain(cov: Array, lost: Any) -> Array:
     """Sigma_.S Sigma_SS^+, zero in the columns of what was lost."""
     xp = cov.__array_namespace__()
-    there = (~lost).astype(cov.dtype)
-    both = there[..., :, None] * there[..., None, :]
-    least = max(SINGULAR, 4 * float(xp.finfo(cov.dtype).eps))  # single precision sees no further
-    inverse: Array = xp.linalg.pinv(both * cov, rtol=least, hermitian=True)
-    return cov @ (both * inverse)
+    measured = (~lost).astype(cov.dtype)
+    mask = measured[..., :, None] * measured[..., None, :]
+    tolerance = max(SINGULAR, 4 * float(xp.finfo(cov.dtype).eps))  # single precision sees no further
+    inverse: Array = xp.linalg.pinv(mask * cov, rtol=tolerance, hermitian=True)
+    return cov @ (mask * inverse)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,9 +140,9 @@ class Imputed(Denoiser, Rewinds):
         xp = noisy.__array_namespace__()
         readings = noisy.reshape(*noisy.shape[:-1], *parameters.sample.shape)
         lost = xp.isnan(readings)
-        there = xp.where(lost, 0.0, readings)
+        values = xp.where(lost, 0.0, readings)
         measured = (~lost).astype(noisy.dtype).sum((-2, -1))
-        sums = state.total + there.sum(-2), state.moment + there.mT @ there
+        sums = state.total + values.sum(-2), state.moment + values.mT @ values
         return ImputationState(state.rounds + 1, state.measured + measured, *sums)
 
     def predict(self, parameters: Parameters, state: ImputationState, noisy: Array) -> Context:
@@ -153,17 +153,17 @@ class Imputed(Denoiser, Rewinds):
         """The `Law` with this round's samples: what `Imputing` looks back with."""
         number, width = parameters.sample.shape
         state = self.update(parameters, state, noisy, None)
-        xp, many = noisy.__array_namespace__(), number * state.rounds
-        share = xp.maximum(state.measured, 1.0) / (width * many)
+        xp, samples_so_far = noisy.__array_namespace__(), number * state.rounds
+        share = xp.maximum(state.measured, 1.0) / (width * samples_so_far)
         if self.zero:
             return Law(state.rounds - 1, share, 0 * state.total, 0 * state.moment)
-        mean = state.total / (many * share)[..., None]
+        mean = state.total / (samples_so_far * share)[..., None]
         weight = xp.where(xp.eye(width, dtype=bool), share[..., None, None], share[..., None, None] ** 2)
-        cov = state.moment / weight / many - mean[..., :, None] * mean[..., None, :]
+        cov = state.moment / weight / samples_so_far - mean[..., :, None] * mean[..., None, :]
         return Law(state.rounds - 1, share, mean, cov)
 
     def unbiased(self, parameters: Parameters, noisy: Array) -> Array:
-        """The reading, gaps and all: it may be imputed anew."""
+        """The reading with its gaps, which may be imputed again."""
         return noisy
 
 
@@ -273,7 +273,7 @@ class Imputing(EitherKind, LooksBack, Keeps):
         return rounds * (2 * width + 4 + width**2 + 2 * size) if self.rebuild else 0
 
     def setup(self, known: Knowledge) -> Array:
-        """No doubt is left of contexts."""
+        """A zero covariance: no doubt is left about contexts."""
         return np.zeros(known.context_cov.shape)
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
@@ -285,7 +285,7 @@ class Imputing(EitherKind, LooksBack, Keeps):
         return State(sums, Past(readings, np.zeros(number), np.zeros(number), np.zeros(()), slots))
 
     def belief(self, parameters: Array, state: State) -> Gaussian:
-        """Sums are no belief until it is known how many arms there are: they say if all is finite."""
+        """A stand-in for checks that all is finite: sums are no belief until the number of arms is known."""
         return certain(state.sums.natural_mean[..., 1:])
 
     def look_back(
@@ -293,15 +293,15 @@ class Imputing(EitherKind, LooksBack, Keeps):
     ) -> tuple[Any, Context]:
         """The ellipsoid, and the context with what was lost imputed."""
         law: Law = hindsight
-        sums = self._by_now(state, features, law)
+        sums = self._current_sums(state, features, law)
         xp, ridge = noisy.__array_namespace__(), self._ridge(features)
-        root = _root(sums.moment, ridge)
+        root = _find_root(sums.moment, ridge)
         mean = matvec(root, matvec(root.mT, sums.natural_mean))
         width, number = law.mean.shape[-1], noisy.shape[-1] // law.mean.shape[-1]
-        many, horizon, after = log(features.arms * self.horizon), self.horizon, law.time + 2
-        doubt = width * law.share**-1.5 * xp.sqrt(log(horizon) * many / (after * number))
-        beta = xp.sqrt((features.size + 1) * xp.log(after * horizon)) + sums.gathered * doubt
-        root = root * (beta + (features.size * many) ** 0.5)[..., None, None]
+        log_plays, horizon, rounds = log(features.arms * self.horizon), self.horizon, law.time + 2
+        doubt = width * law.share**-1.5 * xp.sqrt(log(horizon) * log_plays / (rounds * number))
+        beta = xp.sqrt((features.size + 1) * xp.log(rounds * horizon)) + sums.gathered * doubt
+        root = root * (beta + (features.size * log_plays) ** 0.5)[..., None, None]
         belief = Raised(mean[..., 1:], root[..., 1:, :], root[..., 0, :], law)
         return belief, context_of(law, parameters, noisy)
 
@@ -309,66 +309,66 @@ class Imputing(EitherKind, LooksBack, Keeps):
         """(m + 1) ln(K T)."""
         return (features.size + 1) * log(features.arms * self.horizon)
 
-    def _by_now(self, state: State, features: FeatureMap, law: Law) -> Sums:
-        """The sums, made anew of past rounds where the number of the round is a power of two."""
-        if not self.rebuild or not state.past.rewards.shape[-1]:  # nothing kept: no reward came yet
+    def _current_sums(self, state: State, features: FeatureMap, law: Law) -> Sums:
+        """The sums, recomputed from past rounds in rounds whose number is a power of two."""
+        if not self.rebuild or not state.past.rewards.shape[-1]:  # no reward so far
             return state.sums
         xp = law.mean.__array_namespace__()
         due = law.time == 2 ** xp.round(xp.log2(xp.maximum(law.time, 1.0)))
         if settled(~due):
             return state.sums
-        new = _rebuilt(state.past, features, law, self._ridge(features))
+        new = _rebuild_sums(state.past, features, law, self._ridge(features))
         pairs = zip(new, state.sums, strict=True)
         return Sums(*(xp.where(due, one, other) for one, other in pairs))
 
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
         """With one more round, as it was imputed at its decision."""
         belief: Any = evidence.belief
-        sums, row = self._by_now(state, evidence.features, belief.law), _raised(evidence.row())
+        sums, row = self._current_sums(state, evidence.features, belief.law), _with_intercept(evidence.row())
         moment = sums.moment + row[..., :, None] * row[..., None, :]
         sums = Sums(moment, sums.natural_mean + row * reward[..., None], sums.gathered)
         if not self.rebuild or evidence.unbiased is None:
             return state._replace(sums=sums)
         past, width = state.past, belief.law.mean.shape[-1]
         reading = evidence.unbiased.reshape(*evidence.unbiased.shape[:-1], -1, width)
-        own = isinstance(evidence.features, Own)
-        chosen = take(reading, evidence.arm) if own else reading[..., 0, :]
-        kept = past._replace(
-            readings=put(past, past.readings, chosen[..., None, :], -2),
+        has_own_contexts = isinstance(evidence.features, Own)
+        arm_reading = take(reading, evidence.arm) if has_own_contexts else reading[..., 0, :]
+        new_past = past._replace(
+            readings=put(past, past.readings, arm_reading[..., None, :], -2),
             arms=put(past, past.arms, evidence.arm[..., None].astype(reward.dtype), -1),
             rewards=put(past, past.rewards, reward[..., None], -1),
             seen=past.seen + 1,
         )
-        return State(sums, kept)
+        return State(sums, new_past)
 
 
-def _raised(rows: Array) -> Array:
-    """With the intercept: (..., m) -> (..., m + 1)."""
+def _with_intercept(rows: Array) -> Array:
+    """Rows with the intercept in front: (..., m) -> (..., m + 1)."""
     xp = rows.__array_namespace__()
-    found: Array = xp.concat([xp.ones_like(rows[..., :1]), rows], axis=-1)
-    return found
+    extended: Array = xp.concat([xp.ones_like(rows[..., :1]), rows], axis=-1)
+    return extended
 
 
-def _root(moment: Array, ridge: float) -> Array:
-    """A root of V^-1."""
+def _find_root(moment: Array, ridge: float) -> Array:
+    """A square root of V^-1."""
     xp = moment.__array_namespace__()
     factor = xp.linalg.cholesky(moment + ridge * xp.eye(moment.shape[-1], dtype=moment.dtype))
-    found: Array = xp.linalg.inv(factor).mT
-    return found
+    root: Array = xp.linalg.inv(factor).mT
+    return root
 
 
-def _rebuilt(past: Past, features: FeatureMap, law: Law, ridge: float) -> Sums:
-    """The sums over past rounds, imputed with what is known by now."""
+def _rebuild_sums(past: Past, features: FeatureMap, law: Law, ridge: float) -> Sums:
+    """The sums over past rounds, imputed by the current law of readings."""
     xp = law.mean.__array_namespace__()
     batch, number = law.mean.shape[:-1], past.rewards.shape[-1]
     readings = law.imputed(xp.broadcast_to(past.readings, (*batch, *past.readings.shape[-2:])))
     arms = xp.broadcast_to(past.arms, (*batch, number)).astype(int)
-    own = isinstance(features, Own)
-    rows = _raised(readings if own else features.over_rounds().at(readings).row(arms))
+    has_own_contexts = isinstance(features, Own)
+    rows = _with_intercept(readings if has_own_contexts else features.over_rounds().at(readings).row(arms))
     if past.slots is not None:
         rows = rows * (past.slots < past.seen)[:, None]
     moment = rows.mT @ rows
-    half = rows @ _root(moment, ridge)
+    half = rows @ _find_root(moment, ridge)
     gathered = xp.sqrt(xp.vecdot(half, half)).sum(-1)
     return Sums(moment, (past.rewards[..., None, :] @ rows)[..., 0, :], gathered)
 
@@ -419,8 +419,8 @@ class Lifting(Optimism):
         mean, variance = moments(view)
         xp = mean.__array_namespace__()
         shared = view.design.scores(matvec(belief.root, belief.lift))
-        whole = variance + 2 * shared + xp.vecdot(belief.lift, belief.lift)[..., None]
-        return view.among(mean + self.alpha * xp.sqrt(xp.maximum(whole, 0.0)))
+        lifted_variance = variance + 2 * shared + xp.vecdot(belief.lift, belief.lift)[..., None]
+        return view.among(mean + self.alpha * xp.sqrt(xp.maximum(lifted_variance, 0.0)))
 
 
 GRID = (0.01, 0.03, 0.1, 0.2, 0.5, 1.0)

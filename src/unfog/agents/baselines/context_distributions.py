@@ -42,7 +42,7 @@ from unfog.maths.random import generator
 
 DENOISER = KnownBias()
 PLACES = 2**16  # where in the row of normals a round's draws may begin
-# How many times a noisy context is blown up before its place is read off what is left of a whole.
+# A noisy context is multiplied by this before its fractional part decides where its draws begin.
 DIGITS = 1e4
 MOST_SAMPLES = 10_000
 
@@ -120,8 +120,8 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
         xp, cov = law.shrinkage.cov.__array_namespace__(), law.shrinkage.cov
         number = PLACES + self.samples * cov.shape[-1] if self.samples else 0
         normals = generator(0, 0, "told law").standard_normal(number)
-        drawn = square_root(cov), xp.asarray(normals, dtype=cov.dtype)
-        return Parameters(law, known.context_cov, known.noise_cov, *drawn)
+        sampling = square_root(cov), xp.asarray(normals, dtype=cov.dtype)
+        return Parameters(law, known.context_cov, known.noise_cov, *sampling)
 
     def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
         """The bias of this round, where it drifts."""
@@ -136,23 +136,23 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
                 with_gaps(parameters, lost),
                 xp.where(lost, parameters.law.shrinkage.mean, noisy),
             )
-        told = DENOISER.predict(parameters.law, state, noisy)
+        law = DENOISER.predict(parameters.law, state, noisy)
         if not self.samples:
-            return told
+            return law
         draws = self.draws(parameters, noisy) @ parameters.root.mT
         mean = draws.mean(-2)
-        away = draws - mean[..., None, :]
-        blank = lost.all(-1)[..., None]
-        cov = xp.where(blank[..., None], told.cov, away.mT @ away / self.samples)
-        return Context(told.mean + xp.where(blank, 0.0, mean), cov)
+        deviations = draws - mean[..., None, :]
+        lost_all = lost.all(-1)[..., None]
+        cov = xp.where(lost_all[..., None], law.cov, deviations.mT @ deviations / self.samples)
+        return Context(law.mean + xp.where(lost_all, 0.0, mean), cov)
 
     def draws(self, parameters: Parameters, noisy: Array) -> Array:
         """A round's standard normals: (..., l, d)."""
         xp, dim = noisy.__array_namespace__(), noisy.shape[-1]
-        mixed = DIGITS * (noisy / xp.sqrt(parameters.law.variance)).sum(-1)
-        first = xp.floor(PLACES * (mixed - xp.floor(mixed))).astype(int)
-        found: Array = parameters.normals[first[..., None] + xp.arange(self.samples * dim)]
-        return found.reshape(*noisy.shape[:-1], self.samples, dim)
+        digits = DIGITS * (noisy / xp.sqrt(parameters.law.variance)).sum(-1)
+        first = xp.floor(PLACES * (digits - xp.floor(digits))).astype(int)
+        normals: Array = parameters.normals[first[..., None] + xp.arange(self.samples * dim)]
+        return normals.reshape(*noisy.shape[:-1], self.samples, dim)
 
     def expected(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
         """mu_c + gamma, and the diagonal of Sigma_c + Sigma_n."""
@@ -167,13 +167,15 @@ def with_gaps(parameters: Parameters, lost: Any) -> Parameters:
     """The law of contexts whose measurements lost these coordinates, (..., d): one gain and root a trial."""
     xp, law, prior, noise = lost.__array_namespace__(), parameters.law, *parameters[1:3]
     measured, gaps = (~lost).astype(prior.dtype), lost.any(-1)[..., None, None]
-    left = masked_shrinkage(law.shrinkage.mean, prior, noise, measured)
-    away = xp.eye(prior.shape[-1], dtype=prior.dtype) - left.gain
-    # As a sum of squares, and not as a difference: that has a root however small the noise is.
-    root = square_root(away @ prior @ away.mT + left.gain @ noise @ left.gain.mT)
-    # A trial that lost nothing keeps its gain and its root, whoever plays beside it.
-    gain, cov = (xp.where(gaps, one, other) for one, other in zip(left[1:], law.shrinkage[1:], strict=True))
-    law = law._replace(shrinkage=left._replace(gain=gain, cov=cov))
+    shrinkage = masked_shrinkage(law.shrinkage.mean, prior, noise, measured)
+    remainder = xp.eye(prior.shape[-1], dtype=prior.dtype) - shrinkage.gain
+    # As a sum of squares rather than a difference, so that it has a root however small the noise is.
+    root = square_root(remainder @ prior @ remainder.mT + shrinkage.gain @ noise @ shrinkage.gain.mT)
+    # A trial that lost nothing keeps its gain and root, whatever the other trials of the batch lost.
+    gain, cov = (
+        xp.where(gaps, own, shared) for own, shared in zip(shrinkage[1:], law.shrinkage[1:], strict=True)
+    )
+    law = law._replace(shrinkage=shrinkage._replace(gain=gain, cov=cov))
     return parameters._replace(law=law, root=xp.where(gaps, root, parameters.root))
 
 
@@ -233,8 +235,8 @@ class ContextRidge(Ridge):
             return constant
         doubled = self.hidden and not self.zero_one
         rho = xp.sqrt(4 + parameters.noise**2) if doubled else parameters.noise
-        found: Array = rho * xp.sqrt(state.volume - 2 * log(self.delta)) + sqrt(self.ridge)
-        return found
+        width: Array = rho * xp.sqrt(state.volume - 2 * log(self.delta)) + sqrt(self.ridge)
+        return width
 
 
 def _agent(name: str, denoiser: Denoiser, summary: str, *, hidden: bool = True) -> Agent:
@@ -246,13 +248,13 @@ def _agent(name: str, denoiser: Denoiser, summary: str, *, hidden: bool = True) 
 
 
 _rival = partial(Rival, regret="regret", home="rival-kk", tuned="beta")
-MUST_BE_TOLD = "the law of every context, sigma"
+NEEDED_KNOWLEDGE = "the law of every context, sigma"
 HIDDEN, SEEN = (0.1, 0.3, 1.0, 2.0, 5.0, 10.0), (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 KIRSCHNER_KRAUSE = [
     _rival(
         _agent("kk-hidden", ToldLaw(), "ridge on features expected under the law of each context, UCB"),
-        told=MUST_BE_TOLD,
+        told=NEEDED_KNOWLEDGE,
         sees="the law of each context",
         grid=HIDDEN,
     ),
@@ -263,13 +265,13 @@ KIRSCHNER_KRAUSE = [
             "kk-hidden that is shown the context after its reward, and learns from it",
             hidden=False,
         ),
-        told=MUST_BE_TOLD,
+        told=NEEDED_KNOWLEDGE,
         sees="the law of each context, and afterwards the context",
         grid=SEEN,
     ),
     _rival(
         _agent("kk-sampled", ToldLaw(samples=10), "kk-hidden that knows the law of a context by ten draws"),
-        told=MUST_BE_TOLD,
+        told=NEEDED_KNOWLEDGE,
         sees="draws from the law of each context",
         grid=HIDDEN,
     ),

@@ -89,14 +89,14 @@ class MaxMin(Largest):
     def bounds(self, view: View) -> Array:
         """What each arm that may be chosen is worth where it is worth least: (..., K)."""
         xp, centre = view.context.mean.__array_namespace__(), view.context.mean
-        radius, found = self._radius(view)[..., None], self._worth(view, centre)
-        for offset in offsets(centre.shape[-1]):  # one by one: all at once would take much room
+        radius, worst = self._radius(view)[..., None], self._worth(view, centre)
+        for offset in offsets(centre.shape[-1]):  # one by one: all at once would take much memory
             worth = self._worth(view, centre + radius * xp.asarray(offset, dtype=centre.dtype))
-            found = xp.minimum(found, worth)
-        return view.among(found)
+            worst = xp.minimum(worst, worth)
+        return view.among(worst)
 
     def _worth(self, view: View, context: Array) -> Array:
-        """Of every arm in one context (..., d)."""
+        """What every arm is worth in one context (..., d)."""
         if view.features is None:
             raise ValueError(f"{self.name}: what another context would give is for the feature map to say")
         mean, variance = moments(view._replace(design=view.features.at(context)))
@@ -136,26 +136,26 @@ class MinWd(MaxMin):
 
     def judged(self, view: View, bounds: Array) -> Array:
         """How far it is below the best that may be chosen; zero where that is rounding."""
-        xp, open_ = bounds.__array_namespace__(), view.among(bounds)
-        return xp.where(among_largest(open_), 0.0, bounds - open_.max(-1)[..., None])
+        xp, available = bounds.__array_namespace__(), view.among(bounds)
+        return xp.where(among_largest(available), 0.0, bounds - available.max(-1)[..., None])
 
 
 def reached(cov: Array, level: float) -> Array:
-    """The length that an error N(0, cov) is at most with this probability, nearly: (..., d, d) -> (...,)."""
+    """An approximate quantile, at this level, of the length of N(0, cov): (..., d, d) -> (...,)."""
     xp = cov.__array_namespace__()
     mean, squares = xp.linalg.trace(cov), (cov**2).sum((-2, -1))
-    part = 2 * squares / (9 * mean**2)  # 2 / (9 f), with f = mean^2 / squares degrees of freedom
-    found: Array = xp.sqrt(mean * (1 - part + NormalDist().inv_cdf(level) * xp.sqrt(part)) ** 3)
-    return found
+    share = 2 * squares / (9 * mean**2)  # 2 / (9 f), with f = mean^2 / squares degrees of freedom
+    length: Array = xp.sqrt(mean * (1 - share + NormalDist().inv_cdf(level) * xp.sqrt(share)) ** 3)
+    return length
 
 
 def offsets(dim: int) -> Array:
-    """The points of the unit ball that are looked at besides its centre: (8 d, d)."""
-    place = np.arange(dim)
-    cosines = np.cos(pi / dim * (place + 0.5) * place[:, None])
+    """The points of the unit ball that are searched besides its centre: (8 d, d)."""
+    index = np.arange(dim)
+    cosines = np.cos(pi / dim * (index + 0.5) * index[:, None])
     cosines = cosines / np.linalg.norm(cosines, axis=1, keepdims=True)
-    ways = np.concat([np.eye(dim), cosines])
-    return np.concat([size * ways for size in (-1.0, -0.5, 0.5, 1.0)])
+    directions = np.concat([np.eye(dim), cosines])
+    return np.concat([size * directions for size in (-1.0, -0.5, 0.5, 1.0)])
 
 
 def _row(name: str, chooser: Chooser, summary: str) -> Rival:

@@ -124,14 +124,14 @@ class Langevin(EitherKind, Chain):
         """At zero; the first step of all leads to the first theta."""
         m = known.prior_mean.shape[-1]
         past = logistic.blank(known, rounds, False) if self.zero_one else Sums(np.zeros((m, m)), np.zeros(m))
-        nothing = np.zeros(())
-        return State(past, np.zeros(m), nothing, nothing, nothing, nothing + 1)
+        zero = np.zeros(())
+        return State(past, np.zeros(m), zero, zero, zero, zero + 1)
 
     def step(self, parameters: tuple[()], state: State, normals: Array) -> State:
         """One step down U, with noise; of length zero where enough were taken."""
         xp = normals.__array_namespace__()
         size = normals.shape[-1]
-        rate = self.rate / state.scale * self._due(state)
+        rate = self.rate / state.scale * self._is_due(state)
         heat = self.temperature * size * log(self.horizon) / state.scale**self.cooling
         after = self.moved(state, rate[..., None], heat[..., None], normals)
         # Before the first reward nothing is due; the first theta is drawn then.
@@ -147,13 +147,13 @@ class Langevin(EitherKind, Chain):
 
     def slope(self, state: State, theta: Array) -> Array:
         """U'(theta), (..., m)."""
-        past, bowl = state.past, 2 * self.ridge * theta
+        past, pull = state.past, 2 * self.ridge * theta
         if isinstance(past, Sums):
-            return bowl + 2 * (matvec(past.squares, theta) - past.products)
-        at = logits(past, theta)
-        return bowl + matvec(at.rows, sigmoid(at.value) - past.rewards)
+            return pull + 2 * (matvec(past.squares, theta) - past.products)
+        fit = logits(past, theta)
+        return pull + matvec(fit.rows, sigmoid(fit.value) - past.rewards)
 
-    def _due(self, state: State) -> Array:
+    def _is_due(self, state: State) -> Array:
         """One where a step is due, else zero."""
         xp = state.seen.__array_namespace__()
         due: Array = (state.taken < xp.minimum(state.seen, self.steps)).astype(state.seen.dtype)
@@ -277,7 +277,7 @@ FEELGOOD_PAPER = (
     "Zhang, Feel-Good Thompson Sampling for Contextual Bandits and Reinforcement Learning; Anand and Liaw, "
     "Feel-Good Thompson Sampling for Contextual Bandits: a Markov Chain Monte Carlo Showdown"
 )
-USUAL_ARMS = 40  # for estimates of room and time, which are asked for before there are arms
+USUAL_ARMS = 40  # for estimates of memory and time, which are needed before the arms are known
 
 
 class Shown(NamedTuple):
@@ -347,27 +347,29 @@ class FeelGood(Langevin):
         """U'(theta), with the features of each round's best arm, where that is below the cap."""
         xp, rows = theta.__array_namespace__(), state.more.rows
         scores = (rows @ theta[..., None, :, None])[..., 0]
-        below = (scores.max(-1) < self.cap).astype(theta.dtype)
+        is_below_cap = (scores.max(-1) < self.cap).astype(theta.dtype)
         shared = xp.broadcast_to(rows, (*scores.shape, rows.shape[-1]))
-        promised = xp.take_along_axis(shared, best(scores)[..., None, None], -2)[..., 0, :]
-        return super().slope(state, theta) - self.optimism * (below[..., None, :] @ promised)[..., 0, :]
+        best_rows = xp.take_along_axis(shared, best(scores)[..., None, None], -2)[..., 0, :]
+        return (
+            super().slope(state, theta) - self.optimism * (is_below_cap[..., None, :] @ best_rows)[..., 0, :]
+        )
 
     def update(self, parameters: tuple[()], state: State, evidence: Evidence, reward: Array) -> State:
         """Remember the round, and all its arms."""
         after = super().update(parameters, state, evidence, reward)
-        return after._replace(more=_added(state.more, state.seen, _rows(evidence)))
+        return after._replace(more=_add_round(state.more, state.seen, _rows_of_all(evidence)))
 
 
-def _rows(evidence: Evidence) -> Array:
+def _rows_of_all(evidence: Evidence) -> Array:
     """The features of all arms, (..., K, m)."""
     xp, arm = evidence.arm.__array_namespace__(), evidence.arm
     number = evidence.design.scores(evidence.belief.centre).shape[-1]
-    found: Array = xp.stack([evidence.design.row(xp.full_like(arm, a)) for a in range(number)], -2)
-    return found
+    rows: Array = xp.stack([evidence.design.row(xp.full_like(arm, a)) for a in range(number)], -2)
+    return rows
 
 
-def _added(past: Shown, seen: Array, rows: Array) -> Shown:
-    """With one more round: in its slot, or at the end."""
+def _add_round(past: Shown, seen: Array, rows: Array) -> Shown:
+    """The history with one more round, in its slot or at the end."""
     xp, old, new = rows.__array_namespace__(), past.rows, rows[..., None, :, :]
     if past.slots is not None:
         return past._replace(rows=xp.where((past.slots == seen)[:, None, None], new, old))

@@ -167,12 +167,12 @@ class Spectral(EitherKind):
         """The mean of least squares, and both widths."""
         xp = state.gram.__array_namespace__()
         values, vectors = xp.linalg.eigh(state.gram)
-        seen = values >= 1
-        inverse = xp.where(seen, 1 / xp.where(seen, values, 1.0), 0.0)
+        is_seen = values >= 1
+        inverse = xp.where(is_seen, 1 / xp.where(is_seen, values, 1.0), 0.0)
         mean = matvec(vectors, inverse * matvec(vectors.mT, state.total))
-        halves = [vectors * x[..., None, :] for x in (xp.sqrt(inverse), xp.where(seen, 0.0, 1.0))]
+        roots = [vectors * x[..., None, :] for x in (xp.sqrt(inverse), xp.where(is_seen, 0.0, 1.0))]
         form = Blocks if parameters.ndim == 3 else Gaussian
-        return form(mean, xp.concat(halves, axis=-1))
+        return form(mean, xp.concat(roots, axis=-1))
 
     def update(self, parameters: Array, state: LinRelState, evidence: Evidence, reward: Array) -> LinRelState:
         """With one more row and its reward."""
@@ -239,7 +239,7 @@ LINREL = [
 
 
 SUPLINUCB_PAPER = "Chu, Li, Reyzin and Schapire, Contextual Bandits with Linear Payoff Functions"
-NOT_KEPT = -1.0  # told where no stage learns from the round
+NO_STAGE = -1.0  # told where no stage learns from the round
 
 
 def stages(horizon: int) -> int:
@@ -327,9 +327,9 @@ class StagedRidge(EitherKind):
     def start(self, known: Knowledge, rounds: int | None) -> Staged:
         """Before the first reward: A_s = I; in blocks where the prior has blocks."""
         eye = np.broadcast_to(np.eye(known.prior_cov.shape[-1]), known.prior_cov.shape)
-        one = gaussian.belief_from_moments(np.zeros(known.prior_mean.shape), eye)
+        ball = gaussian.belief_from_moments(np.zeros(known.prior_mean.shape), eye)
         number = stages(self.horizon)
-        return Staged(one, type(one)(*(np.broadcast_to(x, (number, *x.shape)) for x in one)))
+        return Staged(ball, type(ball)(*(np.broadcast_to(x, (number, *x.shape)) for x in ball)))
 
     def belief(self, parameters: tuple[()], state: Staged) -> Belief:
         """The ellipsoids, which are the state itself."""
@@ -343,10 +343,10 @@ class StagedRidge(EitherKind):
         xp, number = row.__array_namespace__(), stages(self.horizon)
         one = xp.ones((), dtype=row.dtype)
         # A row of zeros says nothing: the other stages stay as they are.
-        mine = (xp.arange(number) == evidence.told[..., None]).astype(row.dtype)
-        rows = mine[..., None] * row[..., None, :]
-        whole = state.whole.condition(row, reward, one)
-        return Staged(whole, state.each.condition(rows, reward[..., None], one))
+        is_stage = (xp.arange(number) == evidence.told[..., None]).astype(row.dtype)
+        rows = is_stage[..., None] * row[..., None, :]
+        joint = state.whole.condition(row, reward, one)
+        return Staged(joint, state.each.condition(rows, reward[..., None], one))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -401,17 +401,17 @@ class Stages(Tells, Chooser):
         return self.choose_telling(view, normals)[0]
 
     def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
-        """And that stage, counted from 0, or -1 where none learns from the round."""
+        """The arm, and its stage, counted from 0, or -1 where none learns from the round."""
         xp = normals.__array_namespace__()
-        arm, stage = self._ends(view)
+        arm, stage = self._end_of_round(view)
         return for_all(arm, normals), stage + xp.zeros(normals.shape[:-1], dtype=stage.dtype)
 
     def probabilities(self, view: View, draws: Array) -> Array:
         """One for the arm that is chosen, and zero for the others."""
         xp = draws.__array_namespace__()
         arms = xp.arange(view.design.scores(view.belief.centre).shape[-1])
-        found: Array = (arms == self._ends(view)[0][..., None]).astype(draws.dtype)
-        return found
+        probabilities: Array = (arms == self._end_of_round(view)[0][..., None]).astype(draws.dtype)
+        return probabilities
 
     def bounds(self, view: View) -> tuple[Array, Array]:
         """Upper bounds and widths of every arm at every stage: (S, ..., K) each."""
@@ -422,23 +422,23 @@ class Stages(Tells, Chooser):
         width = self.scale * alpha * xp.sqrt(variance)
         return mean + width, width
 
-    def _ends(self, view: View) -> tuple[Ints, Array]:
+    def _end_of_round(self, view: View) -> tuple[Ints, Array]:
         """The arm and the stage (...,) at which the round ends."""
         upper, width = self.bounds(view)
         xp = upper.__array_namespace__()
-        left = xp.ones(upper.shape[1:], dtype=bool) if view.arms is None else view.arms > 0
-        arm = best(xp.where(left, upper[0], -xp.inf))
-        stage = xp.full(upper.shape[1:-1], NOT_KEPT, dtype=upper.dtype)
-        unsettled = xp.ones(upper.shape[1:-1], dtype=bool)
+        remaining = xp.ones(upper.shape[1:], dtype=bool) if view.arms is None else view.arms > 0
+        arm = best(xp.where(remaining, upper[0], -xp.inf))
+        stage = xp.full(upper.shape[1:-1], NO_STAGE, dtype=upper.dtype)
+        is_open = xp.ones(upper.shape[1:-1], dtype=bool)
         for s in range(upper.shape[0]):
-            u, w = (xp.where(left, x[s], -xp.inf) for x in (upper, width))
-            most, near = w.max(-1), 2.0 ** -(s + 1)
-            certain = most <= self.horizon**-0.5
-            wide = ~certain & (most > near)
-            arm = xp.where(unsettled & (certain | wide), xp.where(certain, best(u), best(w)), arm)
-            stage = xp.where(unsettled & wide, float(s), stage)
-            unsettled = unsettled & ~certain & ~wide
-            left = left & (u >= u.max(-1)[..., None] - 2 * near)
+            u, w = (xp.where(remaining, x[s], -xp.inf) for x in (upper, width))
+            widest, bound = w.max(-1), 2.0 ** -(s + 1)
+            is_certain = widest <= self.horizon**-0.5
+            is_wide = ~is_certain & (widest > bound)
+            arm = xp.where(is_open & (is_certain | is_wide), xp.where(is_certain, best(u), best(w)), arm)
+            stage = xp.where(is_open & is_wide, float(s), stage)
+            is_open = is_open & ~is_certain & ~is_wide
+            remaining = remaining & (u >= u.max(-1)[..., None] - 2 * bound)
         return arm, stage
 
 

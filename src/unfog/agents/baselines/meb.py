@@ -118,21 +118,21 @@ class Meb(EitherKind):
 
     def belief(self, parameters: Array, state: State) -> Belief:
         """Around the corrected theta, as wide as V has it."""
-        ball, errors, late = state.ball, state.errors, state.seen > self.burn + 1
-        if settled(~late):
+        ball, errors, is_late = state.ball, state.errors, state.seen > self.burn + 1
+        if settled(~is_late):
             return ball
         xp = errors.__array_namespace__()
         # (V - W)^-1 b = t + R (I - R'W R)^-1 R'W t with V^-1 = R R' and t = V^-1 b.
         share, basis = xp.linalg.eigh(ball.root.mT @ errors @ ball.root)
-        axes, most = ball.root @ basis, 1 - self.signal
-        kept = most / xp.maximum(share, most)  # of what seems to be error
-        half = matvec(axes.mT, matvec(errors, ball.mean)) * kept / (1 - kept * share)
-        moved = matvec(axes, half)
-        late = late.reshape(*late.shape, *[1] * (moved.ndim - late.ndim))
-        return type(ball)(ball.mean + late * moved, ball.root)
+        axes, limit = ball.root @ basis, 1 - self.signal
+        factor = limit / xp.maximum(share, limit)  # of what seems to be error
+        projected = matvec(axes.mT, matvec(errors, ball.mean)) * factor / (1 - factor * share)
+        shift = matvec(axes, projected)
+        is_late = is_late.reshape(*is_late.shape, *[1] * (shift.ndim - is_late.ndim))
+        return type(ball)(ball.mean + is_late * shift, ball.root)
 
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
-        """With one more round, as probable as the chooser says."""
+        """The state after one more round, weighted by the arm's probability."""
         if evidence.context is None or evidence.told is None:
             raise ValueError("meb needs the noisy context, and the probability of the arm")
         features, arm, chat = evidence.features, evidence.arm, evidence.context.mean
@@ -157,15 +157,15 @@ def error_of(features: FeatureMap, chat: Array, cov: Array, arm: Ints, blocks: b
 
 
 def error_of_all(features: FeatureMap, chat: Array, cov: Array, blocks: bool) -> Array:
-    """The mean of that over all arms."""
+    """The mean of `error_of` over all arms."""
     xp = chat.__array_namespace__()
     if isinstance(features, PerArm):
-        each = -features.design(Context(chat, -cov)).cov / features.arms
-        found = xp.broadcast_to(each, (features.arms, *each.shape))
-        return found if blocks else whole(found)
+        error = -features.design(Context(chat, -cov)).cov / features.arms
+        errors = xp.broadcast_to(error, (features.arms, *error.shape))
+        return errors if blocks else whole(errors)
     arms = xp.broadcast_to(xp.arange(features.arms), (*chat.shape[:-1], features.arms))
-    there = xp.broadcast_to(chat[..., None, :], (*arms.shape, chat.shape[-1]))
-    return -features.over_rounds().design(Context(there, -cov)).covariance(arms).mean(-3)
+    contexts = xp.broadcast_to(chat[..., None, :], (*arms.shape, chat.shape[-1]))
+    return -features.over_rounds().design(Context(contexts, -cov)).covariance(arms).mean(-3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,27 +229,29 @@ class ClippedOptimism(Chooser, Tells):
     def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
         """The arm, and how probable it was."""
         xp, shares = normals.__array_namespace__(), self.shares(view)
-        place, _ = uniforms(normals)
+        uniform, _ = uniforms(normals)
         shares = xp.broadcast_to(shares, (*normals.shape[:-1], shares.shape[-1]))
-        arm = drawn(shares, place)
+        arm = draw_arm(shares, uniform)
         return arm, pick(shares, arm)
 
     def probabilities(self, view: View, draws: Array) -> Array:
-        """As they are."""
+        """The probabilities themselves."""
         return self.shares(view)
 
     def shares(self, view: View) -> Array:
         """The probability of every arm: (..., K)."""
         mean, variance = moments(view)
         xp = mean.__array_namespace__()
-        top = best(view.among(mean + self.alpha * xp.sqrt(variance)))[..., None] == xp.arange(mean.shape[-1])
-        open_ = opened(view, mean)
-        number = open_.sum(-1)[..., None]
-        other = self.floor * open_ / xp.maximum(number - 1, 1)
-        found: Array = xp.where(top, xp.where(number > 1, 1 - self.floor, 1.0), other)
+        is_best = best(view.among(mean + self.alpha * xp.sqrt(variance)))[..., None] == xp.arange(
+            mean.shape[-1]
+        )
+        available = available_arms(view, mean)
+        number = available.sum(-1)[..., None]
+        other_share = self.floor * available / xp.maximum(number - 1, 1)
+        shares: Array = xp.where(is_best, xp.where(number > 1, 1 - self.floor, 1.0), other_share)
         if view.time is None:
-            return found
-        return xp.where((xp.asarray(view.time) == 0)[..., None], open_ / number, found)
+            return shares
+        return xp.where((xp.asarray(view.time) == 0)[..., None], available / number, shares)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,10 +288,10 @@ class ClippedThompson(Chooser):
     def choose(self, view: View, normals: Array) -> Ints:
         """The arm that is better in a draw, unless that is too probable."""
         if view.design.scores(view.belief.centre).shape[-1] != 2 or view.arms is not None:
-            return self._mixed(view, normals)
+            return self._choose_mixed(view, normals)
         xp, lead = normals.__array_namespace__(), self.lead(view)
-        most = NormalDist().inv_cdf(1 - self.floor)
-        second: Ints = (normals[..., 0] > xp.clip(lead, -most, most)).astype(xp.arange(2).dtype)
+        limit = NormalDist().inv_cdf(1 - self.floor)
+        second: Ints = (normals[..., 0] > xp.clip(lead, -limit, limit)).astype(xp.arange(2).dtype)
         return second
 
     def lead(self, view: View) -> Array:
@@ -297,46 +299,46 @@ class ClippedThompson(Chooser):
         first, xp = _first(view), view.belief.centre.__array_namespace__()
         gap = view.design.row(first) - view.design.row(first + 1)
         spread = xp.sqrt(view.belief.variance(gap))
-        found: Array = xp.vecdot(gap, view.belief.centre) / xp.maximum(spread, xp.finfo(spread.dtype).tiny)
-        return found
+        lead: Array = xp.vecdot(gap, view.belief.centre) / xp.maximum(spread, xp.finfo(spread.dtype).tiny)
+        return lead
 
-    def _mixed(self, view: View, normals: Array) -> Ints:
+    def _choose_mixed(self, view: View, normals: Array) -> Ints:
         """Any arm with probability p0 n / (n - 1), where n of them may be chosen; else the best of a draw."""
         xp = normals.__array_namespace__()
         arm = Thompson().choose(view, normals[..., :-2])
-        open_ = opened(view, view.design.scores(view.belief.centre))
-        number = open_.sum(-1)
-        coin, place = uniforms(normals[..., -2:])
-        anyone = drawn(xp.broadcast_to(open_, (*coin.shape, open_.shape[-1])), place)
+        available = available_arms(view, view.design.scores(view.belief.centre))
+        number = available.sum(-1)
+        coin, uniform = uniforms(normals[..., -2:])
+        random_arm = draw_arm(xp.broadcast_to(available, (*coin.shape, available.shape[-1])), uniform)
         share = self.floor * number / xp.maximum(number - 1, 1)
-        found: Ints = xp.where(coin < share, anyone, arm)
-        return found
+        chosen: Ints = xp.where(coin < share, random_arm, arm)
+        return chosen
 
 
 def _first(view: View) -> Ints:
     """The first arm, for every trial."""
     scores = view.design.scores(view.belief.centre)
     xp = scores.__array_namespace__()
-    none: Ints = xp.zeros(scores.shape[:-1], dtype=xp.arange(2).dtype)
-    return none
+    arm: Ints = xp.zeros(scores.shape[:-1], dtype=xp.arange(2).dtype)
+    return arm
 
 
-def opened(view: View, like: Array) -> Array:
+def available_arms(view: View, like: Array) -> Array:
     """One where an arm may be chosen, zero elsewhere: (..., K)."""
     xp = like.__array_namespace__()
     return xp.ones_like(like) if view.arms is None else xp.asarray(view.arms).astype(like.dtype)
 
 
-def drawn(shares: Array, place: Array) -> Ints:
-    """The arm at this place, from 0 to 1, of shares (..., K) laid end to end: (...,)."""
+def draw_arm(shares: Array, uniform: Array) -> Ints:
+    """The arm that a uniform number draws with these shares (..., K): (...,)."""
     xp = shares.__array_namespace__()
     ends = xp.cumulative_sum(shares, axis=-1)
-    arm: Ints = (ends > place[..., None] * ends[..., -1:]).argmax(-1)
+    arm: Ints = (ends > uniform[..., None] * ends[..., -1:]).argmax(-1)
     return arm
 
 
 def check_floor(value: object) -> float:
-    """Above zero, so that no arm is out of reach, and at most one half."""
+    """A floor above zero, so that every arm can be chosen, and at most one half."""
     allowed = "a number above 0, at most 0.5"
     try:
         floor = validation.positive("floor", value)
@@ -347,12 +349,12 @@ def check_floor(value: object) -> float:
     return floor
 
 
-def _row(name: str, learner: Learner, binary: Learner, thompson: bool, summary: str, told: str) -> Rival:
+def _row(name: str, learner: Learner, binary: Learner, thompson: bool, summary: str, knowledge: str) -> Rival:
     chooser = ClippedThompson() if thompson else ClippedOptimism()
     agent = Agent(name, Identity(), learner, chooser, summary=summary, reference=PAPER, binary=binary)
     return Rival(
         agent,
-        told=told,
+        told=knowledge,
         sees="noisy contexts",
         regret="regret_plug_in",
         home="rival-meb",

@@ -108,10 +108,10 @@ class Regressed(Denoiser, Bounds):
         cov = state.scatter / (state.seen + 1)[..., None, None]
         if not self.before:
             return Context(mean, cov)
-        sure = xp.zeros((*cov.shape[:-1], self.before), dtype=cov.dtype)
+        zeros = xp.zeros((*cov.shape[:-1], self.before), dtype=cov.dtype)
         above = xp.zeros((*cov.shape[:-2], self.before, parameters.shape[0]), dtype=cov.dtype)
-        whole = xp.concat([above, xp.concat([sure, cov], axis=-1)], axis=-2)
-        return Context(xp.concat([noisy[..., : self.before], mean], axis=-1), whole)
+        full_cov = xp.concat([above, xp.concat([zeros, cov], axis=-1)], axis=-2)
+        return Context(xp.concat([noisy[..., : self.before], mean], axis=-1), full_cov)
 
     def reach(self, parameters: Array, state: RegressionState, noisy: Array) -> Array:
         """e_t for every coordinate of z, and zero for those of x."""
@@ -130,14 +130,14 @@ class Regressed(Denoiser, Bounds):
         half = matvec(state.root.mT, row)
         total = 1 + xp.vecdot(half, half)
         gain = matvec(state.root, half)
-        off = context[..., self.before :] - matvec(state.weights.mT, row)
-        moved = gain[..., :, None] * (off / total[..., None])[..., None, :]
+        residual = context[..., self.before :] - matvec(state.weights.mT, row)
+        step = gain[..., :, None] * (residual / total[..., None])[..., None, :]
         scaled = half / (total + xp.sqrt(total))[..., None]
         return RegressionState(
             state.seen + 1,
             state.root - gain[..., None] * scaled[..., None, :],
-            state.weights + moved,
-            state.scatter + off[..., :, None] * (off / total[..., None])[..., None, :],
+            state.weights + step,
+            state.scatter + residual[..., :, None] * (residual / total[..., None])[..., None, :],
         )
 
     def _basis(self, noisy: Array) -> Array:
@@ -145,8 +145,8 @@ class Regressed(Denoiser, Bounds):
         xp = noisy.__array_namespace__()
         x = noisy[..., : self.before or noisy.shape[-1]]
         powers = [x**power for power in range(1, self.powers + 1)]
-        found: Array = xp.concat([xp.ones_like(x[..., :1]), *powers], axis=-1)
-        return found
+        basis: Array = xp.concat([xp.ones_like(x[..., :1]), *powers], axis=-1)
+        return basis
 
 
 class Counted(NamedTuple):
@@ -214,10 +214,10 @@ class Served(Ridge):
     def width(self, parameters: Sizes, state: State) -> Array:
         """Zeta: (...,), or (..., K) where arms have blocks."""
         xp = state.seen.__array_namespace__()
-        longest = state.longest[..., None] if _split(state) else state.longest
+        longest = state.longest[..., None] if _has_blocks(state) else state.longest
         volume = xp.log((1 + state.seen * longest / self.ridge) / self.delta)
-        found: Array = self.ridge**0.5 * parameters.norm + parameters.noise * xp.sqrt(parameters.dim * volume)
-        return found
+        width: Array = self.ridge**0.5 * parameters.norm + parameters.noise * xp.sqrt(parameters.dim * volume)
+        return width
 
     def update(self, parameters: Sizes, state: State, evidence: Evidence, reward: Array) -> Counted:  # type: ignore[override]
         """With one more row and its reward."""
@@ -225,18 +225,18 @@ class Served(Ridge):
         xp = row.__array_namespace__()
         one = xp.ones((), dtype=row.dtype)
         longest = xp.maximum(state.longest, xp.vecdot(row, row))
-        arms = xp.arange(state.seen.shape[-1]) == evidence.arm[..., None] if _split(state) else one
+        arms = xp.arange(state.seen.shape[-1]) == evidence.arm[..., None] if _has_blocks(state) else one
         seen = state.seen + xp.asarray(arms, dtype=row.dtype)
         return Counted(state.ball.condition(row, reward, one), seen, longest)
 
 
-def _split(state: State) -> bool:
+def _has_blocks(state: State) -> bool:
     """Whether arms have blocks of their own."""
     return not isinstance(state.ball, Gaussian)
 
 
 class Ball(NamedTuple):
-    """Where the context of every arm may be; each arm is asked at a context of its own."""
+    """Where the context of every arm may be; each arm is evaluated at a context of its own."""
 
     many: Any  # the map, for as many contexts as there are arms
     arm: Ints  # (..., K)
@@ -246,13 +246,13 @@ class Ball(NamedTuple):
 
     def rows(self, at: Array) -> Array:
         """The expected features of every arm at contexts (..., K, d): (..., K, m)."""
-        found: Array = self.many.design(Context(at, self.cov)).row(self.arm)
-        return found
+        rows: Array = self.many.design(Context(at, self.cov)).row(self.arm)
+        return rows
 
     def slope(self, at: Array, theta: Array) -> Array:
-        """That of every arm's score, each for a theta of its own (..., K, m): (..., K, d)."""
-        found: Array = self.many.slope(at, theta, self.arm)
-        return found
+        """The slope of every arm's score, each for a theta of its own (..., K, m): (..., K, d)."""
+        slopes: Array = self.many.slope(at, theta, self.arm)
+        return slopes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,26 +295,29 @@ class JointOptimism(Largest):
         ball = Ball(
             features.over_rounds(), arm, mean[..., None, :], cov[..., None, :, :], reach[..., None, :]
         )
-        ends = [self._search(view.belief, ball, way) for way in (1.0, -1.0)]
+        ends = [self._search(view.belief, ball, sign) for sign in (1.0, -1.0)]
         return view.among(xp.maximum(*ends))
 
-    def _search(self, belief: Belief, ball: Ball, way: float) -> Array:
+    def _search(self, belief: Belief, ball: Ball, sign: float) -> Array:
         """A top of every arm's score: (..., K)."""
         xp, theta = ball.mean.__array_namespace__(), belief.centre[..., None, :]
-        at, room = xp.broadcast_to(ball.mean, (*ball.arm.shape, ball.mean.shape[-1])), self.alpha * ball.reach
-        for turn in range(self.steps):
-            ahead, deviation = toward(belief, ball.rows(at))
-            hope = theta + self.alpha * ahead / _positive(deviation)[..., None]
-            push = room * ball.slope(at, hope)
-            length = _positive(xp.sqrt(xp.vecdot(push, push)))[..., None]
-            at = ball.mean + (way if turn == 0 else 1.0) * room * push / length
+        at, radius = (
+            xp.broadcast_to(ball.mean, (*ball.arm.shape, ball.mean.shape[-1])),
+            self.alpha * ball.reach,
+        )
+        for step in range(self.steps):
+            cov_row, deviation = toward(belief, ball.rows(at))
+            best_theta = theta + self.alpha * cov_row / _positive(deviation)[..., None]
+            direction = radius * ball.slope(at, best_theta)
+            length = _positive(xp.sqrt(xp.vecdot(direction, direction)))[..., None]
+            at = ball.mean + (sign if step == 0 else 1.0) * radius * direction / length
         rows = ball.rows(at)
-        found: Array = (rows * theta).sum(-1) + self.alpha * toward(belief, rows)[1]
-        return found
+        score: Array = (rows * theta).sum(-1) + self.alpha * toward(belief, rows)[1]
+        return score
 
 
 def _positive(x: Array) -> Array:
-    """With one for zero: what is divided by it is zero, too."""
+    """The number, or one where it is zero, to divide by: what is divided is zero, too."""
     xp = x.__array_namespace__()
     return xp.where(x > 0, x, xp.ones_like(x))
 
@@ -329,11 +332,11 @@ def toward(belief: Belief, rows: Array) -> tuple[Array, Array]:
         half = rows @ belief.root
         return half @ belief.root.mT, xp.sqrt(xp.vecdot(half, half))
     number, size = belief.root.shape[-3:-1]
-    place = xp.eye(number, dtype=rows.dtype)[..., None]
-    own = (rows.reshape(*rows.shape[:-1], number, size) * place).sum(-2)
+    one_hot = xp.eye(number, dtype=rows.dtype)[..., None]
+    own = (rows.reshape(*rows.shape[:-1], number, size) * one_hot).sum(-2)
     half = matvec(belief.root.mT, own)
-    ahead = place * matvec(belief.root, half)[..., None, :]
-    return ahead.reshape(*ahead.shape[:-2], -1), xp.sqrt(xp.vecdot(half, half))
+    cov_row = one_hot * matvec(belief.root, half)[..., None, :]
+    return cov_row.reshape(*cov_row.shape[:-2], -1), xp.sqrt(xp.vecdot(half, half))
 
 
 POLINUCB = [

@@ -85,9 +85,11 @@ class Averages(Denoiser, Counts):
         """The moments of all readings, this one included; the law of contexts for coordinates without any."""
         xp, tally = noisy.__array_namespace__(), state.plus(noisy)
         mean, cov = tally.context()
-        never = tally.number == 0
-        both = never[..., :, None] & never[..., None, :]
-        return Context(xp.where(never, parameters.mean, mean), xp.where(both, parameters.cov, cov))
+        is_unread = tally.number == 0
+        is_unread_pair = is_unread[..., :, None] & is_unread[..., None, :]
+        return Context(
+            xp.where(is_unread, parameters.mean, mean), xp.where(is_unread_pair, parameters.cov, cov)
+        )
 
     def update(self, parameters: Context, state: Tally, noisy: Array, context: None) -> Tally:
         """With one more reading."""
@@ -95,10 +97,10 @@ class Averages(Denoiser, Counts):
 
     def hindsight(self, parameters: Context, state: Tally, noisy: Array) -> Hindsight:
         """The moments of all readings for every round, and how many there were of each coordinate."""
-        found, xp = self.predict(parameters, state, noisy), noisy.__array_namespace__()
-        none, nothing = xp.zeros_like(parameters.mean), xp.zeros_like(parameters.cov)
+        context, xp = self.predict(parameters, state, noisy), noisy.__array_namespace__()
+        zeros, no_cov = xp.zeros_like(parameters.mean), xp.zeros_like(parameters.cov)
         number = self.readings(parameters, state, noisy)
-        return Hindsight(Shrinkage(found.mean, nothing, found.cov), none, nothing, number)
+        return Hindsight(Shrinkage(context.mean, no_cov, context.cov), zeros, no_cov, number)
 
     def readings(self, parameters: Context, state: Tally, noisy: Array) -> Array:
         """How many there were of each coordinate, this one included."""
@@ -148,7 +150,7 @@ class Reaches(Protocol):
         """How far a profile of `dim` numbers may be from the mean of so many samples: (..., K)."""
 
 
-class Told(NamedTuple):
+class Constants(NamedTuple):
     """What does not change."""
 
     sizes: Sizes
@@ -194,47 +196,47 @@ class Profiles(EitherKind, LooksBack, Reaches):
         validation.positive("length", self.length)
         validation.flag("chosen", self.chosen)
 
-    def setup(self, known: Knowledge) -> Told:
+    def setup(self, known: Knowledge) -> Constants:
         """R and S."""
-        return Told(sizes(known), np.zeros(known.prior_cov.shape[:-1]))
+        return Constants(sizes(known), np.zeros(known.prior_cov.shape[:-1]))
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """Nothing yet: how many arms there are is for the map to say."""
         tally = none_yet(known.context_mean) if self.chosen else ()
         return State(np.zeros(1), np.zeros(1), np.zeros(()), tally)
 
-    def belief(self, parameters: Told, state: State) -> Belief:
-        """Rewards are no belief until profiles are given; they stand for one where it is asked for."""
+    def belief(self, parameters: Constants, state: State) -> Belief:
+        """A stand-in for checks that all is finite: rewards are no belief until profiles are known."""
         return certain(state.paid)
 
     def look_back(
-        self, parameters: Told, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
+        self, parameters: Constants, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
     ) -> tuple[Belief, Context]:
-        """All past plays, with the profiles of today."""
+        """The belief from all past plays, with the current profiles."""
         context, count = self._profiles(state, hindsight, noisy)
-        context = _plain(features, context)
-        number, told = samples(features, count), parameters.sizes
-        weight = number / (number * told.noise**2 + (self.length * told.norm) ** 2)
+        context = _drop_unused_cov(features, context)
+        number, known_sizes = samples(features, count), parameters.sizes
+        weight = number / (number * known_sizes.noise**2 + (self.length * known_sizes.norm) ** 2)
         rows = features_of_all(features, context)
-        mean, inverse, volume = _fitted(parameters.zero, rows, state.plays, state.paid, weight, self.ridge)
+        mean, inverse, volume = _fit_ridge(parameters.zero, rows, state.plays, state.paid, weight, self.ridge)
         xp = volume.__array_namespace__()
-        alpha = xp.sqrt(volume - 2 * log(self.delta)) + sqrt(self.ridge) * told.norm
-        far = xp.linalg.vector_norm(mean.reshape(*alpha.shape, -1), axis=-1) + alpha / sqrt(self.ridge)
-        reach = self.rho(number, state.seen + 1, rows.shape[-1]) * far[..., None]
+        alpha = xp.sqrt(volume - 2 * log(self.delta)) + sqrt(self.ridge) * known_sizes.norm
+        norm_bound = xp.linalg.vector_norm(mean.reshape(*alpha.shape, -1), axis=-1) + alpha / sqrt(self.ridge)
+        reach = self.rho(number, state.seen + 1, rows.shape[-1]) * norm_bound[..., None]
         reach = xp.where(number > 0, reach, UNSEEN if self.chosen else -UNSEEN)
         root = inverse.mT * alpha.reshape(*alpha.shape, *[1] * (inverse.ndim - alpha.ndim))
         theta: Any = (Blocks if parameters.zero.ndim == 2 else Gaussian)(mean, root)
-        found: Any = Reaching(theta, reach)
-        return found, context
+        reaching: Any = Reaching(theta, reach)
+        return reaching, context
 
-    def update(self, parameters: Told, state: State, evidence: Evidence, reward: Array) -> State:
+    def update(self, parameters: Constants, state: State, evidence: Evidence, reward: Array) -> State:
         """With one more play; and its sample, where it comes with the reward."""
         xp, tally = reward.__array_namespace__(), state.tally
-        place = (xp.arange(evidence.features.arms) == evidence.arm[..., None]).astype(reward.dtype)
+        one_hot = (xp.arange(evidence.features.arms) == evidence.arm[..., None]).astype(reward.dtype)
         if isinstance(tally, Tally) and evidence.unbiased is not None:
-            tally = tally.plus(_own(evidence.features, evidence.unbiased, place))
-        paid = state.paid + place * reward[..., None]
-        return State(state.plays + place, paid, state.seen + xp.ones((), dtype=reward.dtype), tally)
+            tally = tally.plus(_mask_others(evidence.features, evidence.unbiased, one_hot))
+        paid = state.paid + one_hot * reward[..., None]
+        return State(state.plays + one_hot, paid, state.seen + xp.ones((), dtype=reward.dtype), tally)
 
     def _profiles(self, state: State, hindsight: Hindsight, noisy: Array) -> tuple[Context, Array]:
         """The moments of readings, and how many of each coordinate: (..., d)."""
@@ -249,14 +251,14 @@ class Profiles(EitherKind, LooksBack, Reaches):
     def rho(self, number: Array, time: Array, dim: int) -> Array:
         """How far a profile may be from the mean of so many samples: (..., K)."""
         xp = number.__array_namespace__()
-        bits = xp.log(2 * dim * time**2 / self.delta)[..., None]
-        far = self.length * xp.sqrt(2 * dim / xp.maximum(number, 1.0) * bits)
-        found: Array = xp.minimum(far, xp.asarray(2 * self.length, dtype=number.dtype))
-        return found
+        log_term = xp.log(2 * dim * time**2 / self.delta)[..., None]
+        far = self.length * xp.sqrt(2 * dim / xp.maximum(number, 1.0) * log_term)
+        distance: Array = xp.minimum(far, xp.asarray(2 * self.length, dtype=number.dtype))
+        return distance
 
 
 def samples(features: FeatureMap, count: Array) -> Array:
-    """How often all coordinates that an arm's features hang on were read: (..., d) -> (..., K)."""
+    """How often all coordinates that an arm's features depend on were read: (..., d) -> (..., K)."""
     xp = count.__array_namespace__()
     if isinstance(features, Own):
         own: Array = count.reshape(*count.shape[:-1], features.arms, features.size).min(-1)
@@ -276,23 +278,23 @@ def features_of_all(features: FeatureMap, context: Context) -> Array:
     return features.over_rounds().design(Context(wide, cov[..., None, :, :])).row(arms)
 
 
-def _plain(features: FeatureMap, context: Context) -> Context:
-    """The context without its covariance where features do not hang on that, and coordinates are many."""
+def _drop_unused_cov(features: FeatureMap, context: Context) -> Context:
+    """The context without its covariance for `own` features, which do not depend on it."""
     if not isinstance(features, Own):
         return context
     xp, dim = context.mean.__array_namespace__(), context.mean.shape[-1]
     return Context(context.mean, xp.zeros((dim, dim), dtype=context.mean.dtype))
 
 
-def _own(features: FeatureMap, noisy: Array, place: Array) -> Array:
-    """The reading, with all lost that only other arms' features hang on."""
+def _mask_others(features: FeatureMap, noisy: Array, one_hot: Array) -> Array:
+    """The reading with the coordinates of other arms marked as lost, for `own` features."""
     if not isinstance(features, Own):
         return noisy
     xp = noisy.__array_namespace__()
-    return xp.where(xp.repeat(place, features.size, axis=-1) > 0, noisy, xp.nan)
+    return xp.where(xp.repeat(one_hot, features.size, axis=-1) > 0, noisy, xp.nan)
 
 
-def _fitted(
+def _fit_ridge(
     zero: Array, rows: Array, plays: Array, paid: Array, weight: Array, ridge: float
 ) -> tuple[Array, Array, Array]:
     """The mean, the inverse of V's factor, and ln(det V / det l I), which is (...,)."""

@@ -88,8 +88,8 @@ class Inflated(Ridge):
         """v_t."""
         xp = state.seen.__array_namespace__()
         growth = xp.log(1 + state.seen) - log(self.delta)
-        found: Array = self.scale * parameters.noise * xp.sqrt(NINE * parameters.dim * growth)
-        return found
+        width: Array = self.scale * parameters.noise * xp.sqrt(NINE * parameters.dim * growth)
+        return width
 
 
 AGRAWAL_GOYAL = [
