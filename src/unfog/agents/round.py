@@ -207,9 +207,9 @@ def _prepare_reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -
         raise InputError("noise", "given for one reading", allowed)
     if agent.limit is None or agent.can.expect is None:
         return _Reading(parameters, channel, noisy, offer.unit, None, moment)
-    law = agent.can.expect.expected(parameters, channel)
-    noisy, far = within(noisy, *law, agent.limit)
-    return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment, law)
+    expected = agent.can.expect.expected(parameters, channel)
+    noisy, far = within(noisy, *expected, agent.limit)
+    return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment, expected)
 
 
 def denoise(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> Denoised:

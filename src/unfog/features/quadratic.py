@@ -54,8 +54,8 @@ class QuadraticDesign(NamedTuple):
         squares = 2 * cov**2 + 4 * mean[..., :, None] * mean[..., None, :] * cov
         cross = 2 * mean[..., :, None] * cov * action[..., None, :]
         linear = action[..., :, None] * cov * action[..., None, :]
-        blank = xp.zeros_like(linear)
-        rows = [[blank, blank, blank], [blank, squares, cross], [blank, cross.mT, linear]]
+        zeros = xp.zeros_like(linear)
+        rows = [[zeros, zeros, zeros], [zeros, squares, cross], [zeros, cross.mT, linear]]
         joint: Array = xp.concat([xp.concat(row, axis=-1) for row in rows], axis=-2)
         return joint
 
@@ -157,12 +157,12 @@ class Quadratic(NamedTuple):
         """E[c^2] = v^2 - 2 s v + s^2 + diag(C) and E[a c] = a v - s a."""
         xp = shift.__array_namespace__()
         eye, tilt = diagonal_matrix(xp.ones_like(shift)), diagonal_matrix(shift)
-        last = (shift**2 + xp.linalg.diagonal(cov))[..., None]
-        blank, none = xp.zeros_like(eye), xp.zeros_like(last)
+        constant = (shift**2 + xp.linalg.diagonal(cov))[..., None]
+        zeros, zero_column = xp.zeros_like(eye), xp.zeros_like(constant)
         rows = [
-            [eye, blank, blank, none, blank, blank],
-            [blank, eye, -2 * tilt, last, blank, blank],
-            [blank, blank, blank, none, eye, -tilt],
+            [eye, zeros, zeros, zero_column, zeros, zeros],
+            [zeros, eye, -2 * tilt, constant, zeros, zeros],
+            [zeros, zeros, zeros, zero_column, eye, -tilt],
         ]
         matrix: Array = xp.concat([xp.concat(row, axis=-1) for row in rows], axis=-2)
         return matrix

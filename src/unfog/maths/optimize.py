@@ -66,21 +66,21 @@ def about(function: Function, at: Array, free: Bools) -> Place:
 
 def climb(function: Function, starts: Array, free: Bools, box: Box) -> Place:
     """The maximum that each start (S, p) leads to, moving what is free (S, p)."""
-    here = about(function, np.where(free, np.clip(starts, box.low, box.high), starts), free)
+    fit = about(function, np.where(free, np.clip(starts, box.low, box.high), starts), free)
     damping = np.full(len(starts), 1e-3)
     active = np.arange(len(starts))
     for _ in range(ROUNDS):
-        moves, gain = _newton_moves(_select(here, active), free[active], box, damping[active])
+        moves, gain = _newton_moves(_select(fit, active), free[active], box, damping[active])
         active, moves = active[gain > NEAR], moves[gain > NEAR]
         if not len(active):
             break
-        reached = about(function, here.at[active] + moves, free)
-        better = reached.value >= here.value[active]
+        reached = about(function, fit.at[active] + moves, free)
+        better = reached.value >= fit.value[active]
         damping[active] *= np.where(better, 0.2, 10.0)
-        for old, new in zip(here, reached, strict=True):
+        for old, new in zip(fit, reached, strict=True):
             old[active[better]] = new[better]
         active = active[damping[active] < 1e8]
-    return here
+    return fit
 
 
 def _select(fit: Place, index: Ints) -> Place:
@@ -88,29 +88,29 @@ def _select(fit: Place, index: Ints) -> Place:
     return Place(*(part[index] for part in fit))
 
 
-def _newton_moves(here: Place, free: Bools, box: Box, damping: Array) -> tuple[Array, Array]:
+def _newton_moves(fit: Place, free: Bools, box: Box, damping: Array) -> tuple[Array, Array]:
     """Newton's steps in the box, and what each would gain."""
-    moving = free & ~_leaves_box(here, box)
-    slope = np.where(moving, here.slope, 0.0)
-    sizes, vectors = np.linalg.eigh(_curvature(here.bend, moving))
+    moving = free & ~_leaves_box(fit, box)
+    slope = np.where(moving, fit.slope, 0.0)
+    sizes, vectors = np.linalg.eigh(_curvature(fit.bend, moving))
     sizes = np.maximum(np.abs(sizes), LEAST)
     sizes = sizes + damping[:, None] * sizes.max(axis=1, keepdims=True)
     moves = matvec(vectors, matvec(vectors.mT, slope) / sizes)
     moves /= np.maximum(np.abs(moves).max(axis=1, keepdims=True) / REACH, 1.0)
-    ends = np.where(free, np.clip(here.at + moves, box.low, box.high), here.at)
-    moves = np.subtract(ends, here.at, where=moving, out=np.zeros_like(ends))
+    ends = np.where(free, np.clip(fit.at + moves, box.low, box.high), fit.at)
+    moves = np.subtract(ends, fit.at, where=moving, out=np.zeros_like(ends))
     return moves, (slope * moves).sum(axis=1) / 2
 
 
-def _leaves_box(here: Place, box: Box) -> Bools:
+def _leaves_box(fit: Place, box: Box) -> Bools:
     """Which coordinates are at the edge of the box and would leave it."""
-    return ((here.at <= box.low) & (here.slope <= 0)) | ((here.at >= box.high) & (here.slope >= 0))
+    return ((fit.at <= box.low) & (fit.slope <= 0)) | ((fit.at >= box.high) & (fit.slope >= 0))
 
 
 def _curvature(bend: Array, moving: Bools) -> Array:
     """Minus the Hessian of the moving coordinates; the identity for the others."""
-    both = moving[:, :, None] & moving[:, None, :]
-    return np.where(both, -bend, np.eye(bend.shape[-1]) * ~moving[:, :, None])
+    mask = moving[:, :, None] & moving[:, None, :]
+    return np.where(mask, -bend, np.eye(bend.shape[-1]) * ~moving[:, :, None])
 
 
 class Search(NamedTuple):
@@ -130,41 +130,41 @@ def limits(function: Function, tops: Array, search: Search, box: Box, aim: float
 
     From points (S, p) above the aim. Where Newton's method does not arrive, the way there is walked.
     """
-    here = about(function, np.where(search.free, np.clip(tops, box.low, box.high), tops), search.free)
+    fit = about(function, np.where(search.free, np.clip(tops, box.low, box.high), tops), search.free)
     active = np.arange(len(tops))
     for _ in range(ROUNDS // 3):
         subset = search.some(active)
-        points = _next_points(_select(here, active), subset, box, aim)
-        own = np.arange(len(active)), subset.which
-        moved = np.abs(points[own] - here.at[active][own])
-        for old, new in zip(here, about(function, points, subset.free), strict=True):
+        points = _next_points(_select(fit, active), subset, box, aim)
+        own_index = np.arange(len(active)), subset.which
+        moved = np.abs(points[own_index] - fit.at[active][own_index])
+        for old, new in zip(fit, about(function, points, subset.free), strict=True):
             old[active] = new
         active = active[moved > CLOSE]
         if not len(active):
             break
-    ends = here.at[np.arange(len(tops)), search.which]
-    for k in np.flatnonzero(~_has_arrived(here, tops, search, box, aim)):
+    ends = fit.at[np.arange(len(tops)), search.which]
+    for k in np.flatnonzero(~_has_arrived(fit, tops, search, box, aim)):
         ends[k] = _walk_to_limit(function, tops[k], search.some(int(k)), box, aim)
     return ends
 
 
-def _next_points(here: Place, search: Search, box: Box, aim: float) -> Array:
+def _next_points(fit: Place, search: Search, box: Box, aim: float) -> Array:
     """The points after one more step."""
-    index = np.arange(len(here.at))
-    moving = search.free & ~_leaves_box(here, box)
+    index = np.arange(len(fit.at))
+    moving = search.free & ~_leaves_box(fit, box)
     moving[index, search.which] = True
     searches = zip(search.which, search.side, moving, strict=True)
     moves = np.stack(
-        [_newton_step(_select(here, index[k : k + 1]), *one, aim) for k, one in enumerate(searches)]
+        [_newton_step(_select(fit, index[k : k + 1]), *one, aim) for k, one in enumerate(searches)]
     )
-    return np.where(search.free, np.clip(here.at + moves, box.low, box.high), here.at)
+    return np.where(search.free, np.clip(fit.at + moves, box.low, box.high), fit.at)
 
 
-def _has_arrived(here: Place, tops: Array, search: Search, box: Box, aim: float) -> Bools:
-    each = np.arange(len(tops))
-    ends, tops = here.at[each, search.which], tops[each, search.which]
+def _has_arrived(fit: Place, tops: Array, search: Search, box: Box, aim: float) -> Bools:
+    index = np.arange(len(tops))
+    ends, tops = fit.at[index, search.which], tops[index, search.which]
     edges = np.where(search.side > 0, box.high[search.which], box.low[search.which])
-    is_close = (np.abs(here.value - aim) < SURE) | ((ends == edges) & (here.value > aim))
+    is_close = (np.abs(fit.value - aim) < SURE) | ((ends == edges) & (fit.value > aim))
     return is_close & ((ends - tops) * search.side >= 0)
 
 
@@ -186,14 +186,14 @@ def _walk_to_limit(function: Function, top: Array, search: Search, box: Box, aim
     return float(ends[0] + (ends[1] - ends[0]) * (before - aim) / (before - after))
 
 
-def _newton_step(here: Place, j: int, side: float, moving: Bools, aim: float) -> Array:
+def _newton_step(fit: Place, j: int, side: float, moving: Bools, aim: float) -> Array:
     """Venzon and Moolgavkar's step: coordinate j to where the profile meets the aim, the others optimised."""
-    rest = moving & (np.arange(len(moving)) != j)
-    slope, bend = here.slope[0], here.bend[0]
-    sizes, vectors = np.linalg.eigh(_curvature(here.bend, rest[None])[0])
+    others = moving & (np.arange(len(moving)) != j)
+    slope, bend = fit.slope[0], fit.bend[0]
+    sizes, vectors = np.linalg.eigh(_curvature(fit.bend, others[None])[0])
     inverse = (vectors / np.maximum(np.abs(sizes), LEAST)) @ vectors.T
-    other_slopes, cross_bend = np.where(rest, slope, 0.0), np.where(rest, bend[j], 0.0)
-    value = here.value[0] + other_slopes @ inverse @ other_slopes / 2
+    other_slopes, cross_bend = np.where(others, slope, 0.0), np.where(others, bend[j], 0.0)
+    value = fit.value[0] + other_slopes @ inverse @ other_slopes / 2
     first, second = (
         slope[j] + cross_bend @ inverse @ other_slopes,
         bend[j, j] + cross_bend @ inverse @ cross_bend,
@@ -202,6 +202,6 @@ def _newton_step(here: Place, j: int, side: float, moving: Bools, aim: float) ->
     step = REACH * side if value > aim else -side
     if second < 0 and root >= 0:
         step = float(np.clip((-first - side * np.sqrt(root)) / second, -1.0, 1.0))
-    moves = np.clip(np.where(rest, inverse @ (other_slopes + cross_bend * step), 0.0), -1.0, 1.0)
+    moves = np.clip(np.where(others, inverse @ (other_slopes + cross_bend * step), 0.0), -1.0, 1.0)
     moves[j] = step
     return moves

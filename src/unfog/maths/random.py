@@ -86,12 +86,12 @@ def exceeded(tail: Array) -> Array:
     """The value that a standard normal exceeds with this probability: quantile 1 - tail, 0 < tail < 1."""
     xp = tail.__array_namespace__()
     tail = xp.maximum(tail, xp.finfo(tail.dtype).tiny)  # a tail of zero has no finite quantile
-    away = 0.5 - tail
-    near = xp.abs(away) <= MIDDLE
-    central = away * _ratio(CENTRAL, MIDDLE**2 - away**2)
+    centred = 0.5 - tail
+    is_central = xp.abs(centred) <= MIDDLE
+    central = centred * _ratio(CENTRAL, MIDDLE**2 - centred**2)
     depth = xp.sqrt(-xp.log(xp.minimum(tail, 1 - tail)))
     beyond = xp.where(depth <= FAR, _ratio(OUTER, depth - 1.6), _ratio(OUTMOST, depth - FAR))
-    value: Array = xp.where(near, central, xp.sign(away) * beyond)
+    value: Array = xp.where(is_central, central, xp.sign(centred) * beyond)
     return value
 
 

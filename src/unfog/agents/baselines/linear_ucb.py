@@ -215,9 +215,9 @@ class TwoWidths(Largest):
         xp, (centre, root) = view.belief.root.__array_namespace__(), view.belief
         half, form = root.shape[-1] // 2, type(view.belief)
         mean, weights = moments(view._replace(belief=form(centre, root[..., :half])))
-        _, rest = moments(view._replace(belief=form(centre, root[..., half:])))
+        _, rest_variance = moments(view._replace(belief=form(centre, root[..., half:])))
         factor = sqrt(log(2 * self.horizon * mean.shape[-1] / self.delta))
-        return view.among(mean + self.scale * (factor * xp.sqrt(weights) + xp.sqrt(rest)))
+        return view.among(mean + self.scale * (factor * xp.sqrt(weights) + xp.sqrt(rest_variance)))
 
 
 LINREL = [

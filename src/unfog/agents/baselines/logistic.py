@@ -95,13 +95,13 @@ class Sequential(EitherKind):
         score, spread = xp.vecdot(row, state.centre), state.variance(row)
         if self.zero_one:
             chance = sigmoid(_root(score, spread, reward))
-            lean, curvature = reward - chance, xp.maximum(chance * (1 - chance), LEAST)
+            error, curvature = reward - chance, xp.maximum(chance * (1 - chance), LEAST)
         else:
-            lean, curvature = (reward - score) / (parameters + spread), 1 / parameters + 0 * score
+            error, curvature = (reward - score) / (parameters + spread), 1 / parameters + 0 * score
         if self.full:
             # A measurement of this value and precision moves the mean by Q^-1 x lean, and Q as it should.
-            return state.condition(row, score + lean * (spread + 1 / curvature), 1 / curvature)
-        return _diagonal(state, row, lean, curvature)
+            return state.condition(row, score + error * (spread + 1 / curvature), 1 / curvature)
+        return _diagonal(state, row, error, curvature)
 
 
 def _root(score: Array, spread: Array, reward: Array) -> Array:
@@ -119,14 +119,14 @@ def _root(score: Array, spread: Array, reward: Array) -> Array:
     return root
 
 
-def _diagonal(state: Belief, row: Array, lean: Array, curvature: Array) -> Belief:
+def _diagonal(state: Belief, row: Array, error: Array, curvature: Array) -> Belief:
     """The mean moved by Q^-1 x lean, and the diagonal of Q with that of curvature x x'."""
     xp = row.__array_namespace__()
     deviations = xp.linalg.diagonal(state.root)  # (..., m), or (..., B, k) in blocks
     inner = deviations.shape[-1:] if isinstance(state, Gaussian) else deviations.shape[-2:]
     row = row.reshape(*row.shape[:-1], *inner)
-    lean, curvature = (x.reshape(*x.shape, *[1] * len(inner)) for x in (lean, curvature))
-    mean = state.mean + deviations**2 * row * lean
+    error, curvature = (x.reshape(*x.shape, *[1] * len(inner)) for x in (error, curvature))
+    mean = state.mean + deviations**2 * row * error
     narrower = deviations / xp.sqrt(1 + (deviations * row) ** 2 * curvature)
     return type(state)(mean, diagonal_matrix(narrower))
 

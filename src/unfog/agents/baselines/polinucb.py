@@ -333,8 +333,8 @@ def toward(belief: Belief, rows: Array) -> tuple[Array, Array]:
         return half @ belief.root.mT, xp.sqrt(xp.vecdot(half, half))
     number, size = belief.root.shape[-3:-1]
     one_hot = xp.eye(number, dtype=rows.dtype)[..., None]
-    own = (rows.reshape(*rows.shape[:-1], number, size) * one_hot).sum(-2)
-    half = matvec(belief.root.mT, own)
+    arm_rows = (rows.reshape(*rows.shape[:-1], number, size) * one_hot).sum(-2)
+    half = matvec(belief.root.mT, arm_rows)
     cov_row = one_hot * matvec(belief.root, half)[..., None, :]
     return cov_row.reshape(*cov_row.shape[:-2], -1), xp.sqrt(xp.vecdot(half, half))
 

@@ -39,9 +39,9 @@ class Tally(NamedTuple):
         xp = noisy.__array_namespace__()
         lost = xp.isnan(noisy)
         number = self.number + (~lost).astype(noisy.dtype)
-        away = xp.where(lost, 0.0, noisy - self.mean)
-        mean = self.mean + away / xp.maximum(number, 1.0)
-        return Tally(number, mean, self.spread + away * xp.where(lost, 0.0, noisy - mean))
+        deviation = xp.where(lost, 0.0, noisy - self.mean)
+        mean = self.mean + deviation / xp.maximum(number, 1.0)
+        return Tally(number, mean, self.spread + deviation * xp.where(lost, 0.0, noisy - mean))
 
     def context(self) -> Context:
         """The moments, as a belief."""
@@ -252,8 +252,8 @@ class Profiles(EitherKind, LooksBack, Reaches):
         """How far a profile may be from the mean of so many samples: (..., K)."""
         xp = number.__array_namespace__()
         log_term = xp.log(2 * dim * time**2 / self.delta)[..., None]
-        far = self.length * xp.sqrt(2 * dim / xp.maximum(number, 1.0) * log_term)
-        distance: Array = xp.minimum(far, xp.asarray(2 * self.length, dtype=number.dtype))
+        bound = self.length * xp.sqrt(2 * dim / xp.maximum(number, 1.0) * log_term)
+        distance: Array = xp.minimum(bound, xp.asarray(2 * self.length, dtype=number.dtype))
         return distance
 
 
@@ -272,10 +272,10 @@ def features_of_all(features: FeatureMap, context: Context) -> Array:
     xp = mean.__array_namespace__()
     if isinstance(features, Own):
         return features.design(context).rows()
-    shape, wide = mean.shape[:-1], mean[..., None, :]
-    wide = xp.broadcast_to(wide, (*shape, features.arms, mean.shape[-1]))
+    shape, contexts = mean.shape[:-1], mean[..., None, :]
+    contexts = xp.broadcast_to(contexts, (*shape, features.arms, mean.shape[-1]))
     arms: Ints = xp.broadcast_to(xp.arange(features.arms), (*shape, features.arms))
-    return features.over_rounds().design(Context(wide, cov[..., None, :, :])).row(arms)
+    return features.over_rounds().design(Context(contexts, cov[..., None, :, :])).row(arms)
 
 
 def _drop_unused_cov(features: FeatureMap, context: Context) -> Context:

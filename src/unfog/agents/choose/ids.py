@@ -23,7 +23,7 @@ class Pair(NamedTuple):
     second: Ints  # (...,)
     share: Array  # (...,) probability of the first
 
-    def shares(self, arms: int) -> Array:
+    def probabilities(self, arms: int) -> Array:
         """Of every arm, (..., K)."""
         xp = self.share.__array_namespace__()
         arm, share = xp.arange(arms), self.share[..., None]
@@ -219,6 +219,6 @@ def _mixing_price(low: _Candidate, high: _Candidate) -> Array:
     return cost / (share * low.worth + (1 - share) * high.worth)
 
 
-def _where(condition: Any, left: _Candidate, right: _Candidate) -> _Candidate:
-    xp = left.cost.__array_namespace__()
-    return _Candidate(*(xp.where(condition, x, y) for x, y in zip(left, right, strict=True)))
+def _where(condition: Any, first: _Candidate, second: _Candidate) -> _Candidate:
+    xp = first.cost.__array_namespace__()
+    return _Candidate(*(xp.where(condition, x, y) for x, y in zip(first, second, strict=True)))

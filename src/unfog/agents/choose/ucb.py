@@ -218,10 +218,10 @@ def envelope(mean: Array, slope: Array, least: float, arms: Array | None = None)
     if arms is not None:
         bounds = np.where(arms.reshape(-1), bounds, -np.inf)
     order = (-bounds).argsort(kind="stable")
-    rises, first = slope[order], order.item(0)
+    slopes, first = slope[order], order.item(0)
     slack = TIE * (abs(mean.item(first)) + slope.item(first))
-    steeper = rises[1:] > np.maximum.accumulate(rises)[:-1] + slack
-    positions = 1 + (steeper & (bounds[order[1:]] > -np.inf)).nonzero()[0]
+    is_steeper = slopes[1:] > np.maximum.accumulate(slopes)[:-1] + slack
+    positions = 1 + (is_steeper & (bounds[order[1:]] > -np.inf)).nonzero()[0]
     later = order[positions]
     leaders, low, lines = [0], [least], [(mean.item(first), slope.item(first))]
     for position, height, rise in zip(
@@ -275,16 +275,16 @@ def _compare(mean: Array, sd: Array, arms: Array | None, others: slice) -> tuple
     """From which level on, and up to which, each arm is above each of these others: (..., K, n) each."""
     xp = mean.__array_namespace__()
     order = xp.arange(mean.shape[-1])
-    behind = mean[..., None, others] - mean[..., :, None]
-    steeper = sd[..., :, None] - sd[..., None, others]
+    mean_gap = mean[..., None, others] - mean[..., :, None]
+    slope_gap = sd[..., :, None] - sd[..., None, others]
     slack = TIE * (abs(mean) + sd)[..., None]
-    alike = abs(steeper) <= slack
-    level = behind / xp.where(alike, 1.0, steeper)
+    is_parallel = abs(slope_gap) <= slack
+    level = mean_gap / xp.where(is_parallel, 1.0, slope_gap)
     later = order[:, None] > order[None, others]
-    never = alike & ((behind > slack) | ((behind >= -slack) & later))
+    never = is_parallel & ((mean_gap > slack) | ((mean_gap >= -slack) & later))
     end = xp.full_like(level, xp.inf)
-    low = xp.where((steeper > 0) & ~alike, level, xp.where(never, end, -end))
-    high = xp.where((steeper < 0) & ~alike, level, end)
+    low = xp.where((slope_gap > 0) & ~is_parallel, level, xp.where(never, end, -end))
+    high = xp.where((slope_gap < 0) & ~is_parallel, level, end)
     if arms is None:
         return low, high
     may_lead = arms[..., None, others]

@@ -173,10 +173,10 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
 
     def labels(self, parameters: Parameters) -> tuple[dict[str, float], ...]:
         """The size of the noise, the step of the bias, degrees of freedom, whether the sample is believed."""
-        every = self.hypotheses(parameters.sample is not None)
+        hypotheses = self.hypotheses(parameters.sample is not None)
         return tuple(
             {"size": h.size, "step": h.step, "tails": h.tails or np.inf, "sample": float(h.sample)}
-            for h in every
+            for h in hypotheses
         )
 
     def weights(self, parameters: Parameters, state: State) -> Array:
@@ -284,7 +284,7 @@ def _noise_factors(hypothesis: Hypothesis) -> tuple[list[float], list[float]]:
 def _bias_moments(state: State) -> tuple[Array, Array]:
     """Mean and covariance of the bias, averaged over the hypotheses."""
     xp = state.weights.__array_namespace__()
-    moments_of_families = [spread(*one) for one in state.beliefs]
+    moments_of_families = [spread(*belief) for belief in state.beliefs]
     if state.sample:
         mean, cov = spread(*state.sample)
         moments_of_families.append((mean[..., None, :], cov[..., None, :, :]))

@@ -316,7 +316,7 @@ def late(model: StateSpace, state: State, record: Kept, news: Bools) -> tuple[St
     if not window:
         belief = past(model, state.belief, state.at - record.at, record, stale)
         return state._replace(belief=belief), _current_context(model, belief, record)
-    first = (
+    start = (
         0
         if stale.any()
         else next((i for i, is_match in enumerate(matches) if is_match.any()), len(window) - 1)
@@ -327,10 +327,10 @@ def late(model: StateSpace, state: State, record: Kept, news: Bools) -> tuple[St
         window = (window[0]._replace(belief=oldest), *window[1:])
     updated = [
         entry._replace(known=_merge(is_match, record.known, entry.known))
-        for entry, is_match in zip(window[first:], matches[first:], strict=True)
+        for entry, is_match in zip(window[start:], matches[start:], strict=True)
     ]
-    replay = replayed(model, tuple(updated), matches[first:])
-    state = state._replace(belief=replay.belief, window=(*window[:first], *replay.window))
+    replay = replayed(model, tuple(updated), matches[start:])
+    state = state._replace(belief=replay.belief, window=(*window[:start], *replay.window))
     return state, exact(model, replay.context, record.known)
 
 
@@ -415,6 +415,6 @@ def _current_context(model: StateSpace, belief: Belief, record: Kept) -> Context
 
 def exact(model: StateSpace, belief: Belief, known: Marked) -> Context:
     """A belief about a context, exact where it is known: features factorise such a covariance."""
-    xp, left = known.there.__array_namespace__(), 1 - known.there
-    cov = left[..., :, None] * left[..., None, :] * belief.cov()
-    return Context(xp.where(left > 0, model.mean + belief.mean, known.values), cov)
+    xp, hidden = known.there.__array_namespace__(), 1 - known.there
+    cov = hidden[..., :, None] * hidden[..., None, :] * belief.cov()
+    return Context(xp.where(hidden > 0, model.mean + belief.mean, known.values), cov)

@@ -123,19 +123,19 @@ class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
         root = xp.linalg.cholesky(known.context_cov)
         white = xp.linalg.inv(root)
         noise_vars, vectors = xp.linalg.eigh(white @ known.noise_cov @ white.mT)
-        there, back = vectors.mT @ white, root @ vectors
+        to_basis, back = vectors.mT @ white, root @ vectors
         precision = back.mT @ xp.linalg.inv(known.bias_cov) @ back
         trust = xp.asarray(float(self.trust))
         variance = xp.linalg.diagonal(known.context_cov + known.noise_cov + known.bias_cov)
         return Parameters(
-            known.context_mean, known.context_cov, there, back, noise_vars, precision, trust, variance
+            known.context_mean, known.context_cov, to_basis, back, noise_vars, precision, trust, variance
         )
 
     def start(self, parameters: Parameters) -> State:
         """Nothing seen yet."""
         xp = parameters.mean.__array_namespace__()
-        nothing = Tally(*map(xp.zeros_like, (parameters.trust, parameters.mean, parameters.context_cov)))
-        return State(nothing, nothing)
+        empty = Tally(*map(xp.zeros_like, (parameters.trust, parameters.mean, parameters.context_cov)))
+        return State(empty, empty)
 
     def predict(self, parameters: Parameters, state: State, noisy: Array) -> Context:
         """The posterior of this round's context."""

@@ -81,8 +81,8 @@ def put(past: Slots, old: Array, new: Array, axis: int) -> Array:
     """The array with one more entry along an axis: in its slot, or at the end."""
     xp = new.__array_namespace__()
     if past.slots is not None:
-        here = (past.slots == past.seen).reshape(-1, *[1] * (-1 - axis))
-        return xp.where(here, new, old)
+        is_slot = (past.slots == past.seen).reshape(-1, *[1] * (-1 - axis))
+        return xp.where(is_slot, new, old)
     batch = new.shape[: new.ndim - old.ndim] if new.ndim > old.ndim else ()
     longer: Array = xp.concat([xp.broadcast_to(old, (*batch, *old.shape)), new], axis=axis)
     return longer
@@ -109,9 +109,9 @@ def logits(past: History, theta: Array) -> Logits:
     if past.spreads is None:
         return Logits(score, past.rows)
     xp = score.__array_namespace__()
-    lean = matvec(past.spreads, theta[..., None, :])
-    shrink = 1 / xp.sqrt(1 + PROBIT * xp.vecdot(lean, theta[..., None, :]))
-    gradient = past.rows * shrink[..., None, :] - (PROBIT * shrink**3 * score)[..., None, :] * lean.mT
+    cov_theta = matvec(past.spreads, theta[..., None, :])
+    shrink = 1 / xp.sqrt(1 + PROBIT * xp.vecdot(cov_theta, theta[..., None, :]))
+    gradient = past.rows * shrink[..., None, :] - (PROBIT * shrink**3 * score)[..., None, :] * cov_theta.mT
     return Logits(score * shrink, gradient)
 
 
@@ -248,15 +248,15 @@ class Laplace(Refit):
         """One step of Newton's, or a fraction of it."""
         mode, past = state.theta, state.past
         xp = mode.__array_namespace__()
-        down = gradient(parameters, past, mode)[..., None]
-        move = xp.linalg.solve(hessian(parameters, past, mode), -down)[..., 0]
+        slope = gradient(parameters, past, mode)[..., None]
+        move = xp.linalg.solve(hessian(parameters, past, mode), -slope)[..., 0]
         best = mode + move
         least = energy(parameters, past, best)
         for fraction in FRACTIONS:
-            there = mode + fraction * move
-            height = energy(parameters, past, there)
+            candidate = mode + fraction * move
+            height = energy(parameters, past, candidate)
             better = height < least - GAIN * xp.abs(least)
-            best = xp.where(better[..., None], there, best)
+            best = xp.where(better[..., None], candidate, best)
             least = xp.where(better, height, least)
         return state._replace(theta=best)
 
