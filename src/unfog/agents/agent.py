@@ -83,7 +83,7 @@ class Abilities:
 
     @classmethod
     def of(cls, denoiser: Denoiser, learner: Learner, chooser: Chooser) -> "Abilities":
-        """What these three declare."""
+        """The abilities that these three parts declare."""
         takes_back = learner if isinstance(learner, TakesBack) else None
         return cls(
             see_bias=denoiser if isinstance(denoiser, Privileged) else None,

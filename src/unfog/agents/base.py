@@ -52,7 +52,7 @@ class Part(Protocol):
 
     @property
     def cost(self) -> float:
-        """By how much a round takes longer for it, in rounds of the simplest parts: an estimate."""
+        """How much time it adds to a round, estimated in rounds of the simplest parts."""
         return 0.0
 
     @property
@@ -103,10 +103,10 @@ class Denoiser(Part, Protocol):
 
     @abstractmethod
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
-        """Everything that depends on the problem alone; a privilege is for those that are `Privileged`."""
+        """Everything that depends on the problem alone; only `Privileged` denoisers get a privilege."""
 
     def start(self, parameters: Parameters) -> State:
-        """What is remembered before the first round: nothing, unless told."""
+        """The state before the first round; empty by default."""
         return ()
 
     @abstractmethod
@@ -114,7 +114,7 @@ class Denoiser(Part, Protocol):
         """The belief about this round's context: noisy (..., d)."""
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Any) -> State:
-        """What is remembered after a noisy context and, for those that see it, its true one, else None."""
+        """The state after a noisy context and, for denoisers that see it, its true one (else None)."""
         return state
 
 
@@ -165,11 +165,11 @@ class Evidence(NamedTuple):
         return xp.vecdot(row, self.belief.centre), noise + self.belief.variance(row)
 
     def weighed(self) -> "Evidence":
-        """With its row and its `context_variance` worked out, for those who ask more than once."""
+        """The evidence with `row` and `context_variance` computed, for those who ask more than once."""
         return self._replace(hidden=self.context_variance(), chosen=self.row())
 
     def known_to_be(self, design: Design) -> "Evidence":
-        """With what is known of the context by now."""
+        """The evidence with what is known of the context by now."""
         return self._replace(design=design, hidden=None, chosen=None, context=None)
 
     def context_slope(self) -> Array:
@@ -177,13 +177,13 @@ class Evidence(NamedTuple):
         return self.design.context_slope(self.belief.centre, self.arm)
 
     def lifted_row(self) -> Array:
-        """The row that waits for the bias, (..., q): features/base.py."""
+        """The lifted row, which does not depend on the bias, (..., q): features/base.py."""
         if self.unbiased is None:
             raise ValueError("a lifted row needs a denoiser that rewinds")
         return cast(Liftable, self.features).lift(self.unbiased, self.arm)
 
     def shift(self) -> tuple[Context, Array]:
-        """What was believed of the context, and of how far the bias has moved its mean, (..., d)."""
+        """The belief about the context, and how far the believed bias moved its mean, (..., d)."""
         if self.unbiased is None or self.context is None:
             raise ValueError("a shift needs a denoiser that rewinds")
         return self.context, self.unbiased - self.context.mean
@@ -231,7 +231,7 @@ class Learner(Part, Protocol):
         return 1
 
     def misses(self, denoiser: Denoiser) -> str:
-        """What it needs beside it and this denoiser is not, in words; nothing where they go together."""
+        """The requirement that this denoiser does not meet, in words; empty if they go together."""
         return _first_missing(denoiser, (*self.needs, Rewinds) if isinstance(self, LooksBack) else self.needs)
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
@@ -317,7 +317,7 @@ class Chooser(Part, Protocol):
     draws_theta: ClassVar[bool] = True  # else its arm is the same for any root of the belief's covariance
 
     def misses(self, learner: Learner) -> str:
-        """What it needs beside it and this learner is not, in words; nothing where they go together."""
+        """The requirement that this learner does not meet, in words; empty if they go together."""
         return _first_missing(learner, self.needs_learner)
 
     @property
@@ -342,7 +342,7 @@ class Chooser(Part, Protocol):
         return shares
 
     def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
-        """What `choose` and `probabilities` say, at once: who works something out for both does it once."""
+        """What `choose` and `probabilities` return, for choosers that can share work between them."""
         return self.choose(view, normals), self.probabilities(view, draws)
 
 
@@ -367,7 +367,7 @@ class Tells(Protocol):
 
     @abstractmethod
     def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
-        """What `choose` says, and a number (...,) that the learner finds in `Evidence.told`."""
+        """The arm that `choose` returns, and a number (...,) for the learner, in `Evidence.told`."""
 
 
 @runtime_checkable
@@ -461,7 +461,7 @@ class Rewinds(Protocol):
 
     @abstractmethod
     def hindsight(self, parameters: Parameters, state: State, noisy: Array) -> Hindsight:
-        """With this round's measurement taken in."""
+        """The hindsight after this round's measurement."""
 
     @abstractmethod
     def unbiased(self, parameters: Parameters, noisy: Array) -> Array:
@@ -556,7 +556,7 @@ class Appraises(Protocol):
 
     @abstractmethod
     def value_of_reveal(self, parameters: Parameters, state: State) -> Array:
-        """By how much that would make contexts to come more certain, (...,): in variances of a context."""
+        """By how much that would reduce the variance of future contexts, (...,), in units of a context's."""
 
 
 @runtime_checkable
@@ -576,7 +576,7 @@ class Corrects(Protocol):
 
 
 def is_news(before: Array, after: Array) -> Bools:
-    """Where something else is known of a true context than was before: (..., d) each -> (...,)."""
+    """Where a true context is known otherwise than before: (..., d) each -> (...,)."""
     xp = after.__array_namespace__()
     news: Bools = ((before != after) & ~(xp.isnan(before) & xp.isnan(after))).any(-1)
     return news
@@ -596,21 +596,21 @@ class TakesBack(Protocol):
 
     @abstractmethod
     def belief(self, parameters: Parameters, state: State) -> Belief:
-        """As every learner's."""
+        """The current belief about theta."""
 
     @abstractmethod
     def term(self, parameters: Parameters, evidence: Evidence) -> Term:
-        """What the round says of theta, with what is believed now; that does not matter if c is known."""
+        """What the round says of theta under the current belief, which does not matter if c is known."""
 
     def fit(self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array) -> Term:
-        """The new term as it is to go in for the old one: as it is, unless it hangs on what others say."""
+        """The new term as it replaces the old one: unchanged, unless it depends on the other terms."""
         return new
 
     @abstractmethod
     def replace(
         self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
     ) -> State:
-        """The state with one round's term replaced by another, or with a new one: both as `fit` had them."""
+        """The state with one round's term replaced, or with a new one; both are as `fit` returned them."""
 
 
 @runtime_checkable
@@ -619,7 +619,7 @@ class Grows(Protocol):
 
     @abstractmethod
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
-        """The state as if theta had been that long from the start, and no round had told of its new end.
+        """The state as if theta had had its new length from the start, and no round had informed of its end.
 
         `new` is `old` with a longer prior, the new end of which is independent of the rest: agents/grow.py.
         """

@@ -168,7 +168,7 @@ def explains_a_letter(line: str) -> bool:
 
 
 def letters_used(texts: Iterable[str]) -> dict[str, str]:
-    """Those of the common letters that occur in these formulas."""
+    """The common letters that occur in these formulas."""
     tokens = {token for text in texts for token in TOKEN.findall(text)}
     inside = {piece for token in tokens - {*SYMBOLS} for piece in token.split("_", 1)}
     return {symbol: words for symbol, words in SYMBOLS.items() if symbol in tokens | inside}

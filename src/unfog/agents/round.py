@@ -213,7 +213,7 @@ def _prepare_reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -
 
 
 def denoise(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> Denoised:
-    """What `consider` does first; it is all there is to do for a round whose arm is known already."""
+    """Denoise alone, as `consider` does first: for a round whose arm is known already."""
     reading = _prepare_reading(agent, setup, memory, offer)
     return Denoised(reading, *_denoise_reading(agent, setup, memory, features, reading))
 
@@ -507,7 +507,7 @@ def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | Non
 
 
 def repeated(state: Any, several: Several) -> Any:
-    """The first state, once for each unit and trial."""
+    """The first state, repeated for each unit and trial."""
 
     def repeat(x: Array) -> Array:
         xp = x.__array_namespace__()
@@ -543,7 +543,7 @@ def put_state(state: Any, unit: Ints | None, noisy: Array, new: Any) -> Any:
 
 
 def no_surprises(like: Array) -> Surprises:
-    """Before the first round."""
+    """The counts before the first round."""
     xp = like.__array_namespace__()
     return Surprises(xp.zeros((), dtype=xp.int64), xp.zeros((), dtype=xp.int64))
 

@@ -86,7 +86,7 @@ class Matrix(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """The structure needs no room of its own."""
+        """None: the structure needs no memory of its own."""
         return 0
 
     def design(self, context: Context) -> MatrixDesign:
@@ -209,7 +209,7 @@ class Product(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """The structure needs no room of its own."""
+        """None: the structure needs no memory of its own."""
         return 0
 
     @property
@@ -334,7 +334,7 @@ class Own(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """The structure needs no room of its own."""
+        """None: the structure needs no memory of its own."""
         return 0
 
     def design(self, context: Context) -> OwnDesign:

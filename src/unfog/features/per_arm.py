@@ -28,7 +28,7 @@ class PerArmDesign(NamedTuple):
         return theta.reshape(*theta.shape[:-1], self.arms, self.mean.shape[-1])
 
     def place(self, arm: Ints) -> Array:
-        """Where an arm's block is: (...,) -> (..., K), one at the arm and zero elsewhere."""
+        """One at the arm and zero elsewhere: (...,) -> (..., K)."""
         return _one_hot(arm, self.arms, self.mean)
 
     def scores(self, theta: Array) -> Array:

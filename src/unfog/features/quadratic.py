@@ -130,7 +130,7 @@ class Quadratic(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """The structure needs no room of its own."""
+        """None: the structure needs no memory of its own."""
         return 0
 
     def design(self, context: Context) -> QuadraticDesign:

@@ -121,7 +121,7 @@ class Search(NamedTuple):
     free: Bools  # (S, p)  the number itself too
 
     def some(self, which: Ints | int) -> "Search":
-        """Those, or that one, without the axis S."""
+        """The searches with these indices, or the one with this index."""
         return Search(self.which[which], self.side[which], self.free[which])
 
 

@@ -63,7 +63,7 @@ def noise(scale: Array, nu: float) -> Noise:
 
 
 def mixture(noise: Noise, cov: Array, surprise: Array) -> Mixture:
-    """For a surprise (..., d) that is N(0, cov) plus the noise; cov (d, d) or (..., d, d)."""
+    """What a surprise (..., d) says that is N(0, cov) plus the noise; cov (d, d) or (..., d, d)."""
     xp = surprise.__array_namespace__()
     levels, vectors = eigh(product(product(noise.white, cov), noise.white.mT))
     basis = product(noise.white.mT, vectors)

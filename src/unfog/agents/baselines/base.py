@@ -48,7 +48,7 @@ class EitherKind(Learner):
 
     @property
     def rewards(self) -> str:  # type: ignore[override]
-        """As its setting says."""
+        """The kind of rewards that `zero_one` says."""
         return "bernoulli" if self.zero_one else "gaussian"
 
 
@@ -97,7 +97,7 @@ class Ridge(EitherKind):
         validation.positive("ridge", self.ridge)
 
     def setup(self, known: Knowledge) -> Sizes:
-        """What papers ask to be told."""
+        """R, S and the number of features."""
         return sizes(known)
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
@@ -120,7 +120,7 @@ class Ridge(EitherKind):
         return type(state.ball)(state.ball.mean, root * width)
 
     def update(self, parameters: Sizes, state: State, evidence: Evidence, reward: Array) -> State:
-        """With one more row and its reward."""
+        """The state after one more row and its reward."""
         return self.added(state, evidence.row(), reward)
 
     def added(self, state: State, row: Array, reward: Array) -> State:

@@ -136,7 +136,7 @@ class Imputed(Denoiser, Rewinds):
     def update(
         self, parameters: Parameters, state: ImputationState, noisy: Array, context: Array | None
     ) -> ImputationState:
-        """With the samples of one more round."""
+        """The sums with the samples of one more round."""
         xp = noisy.__array_namespace__()
         readings = noisy.reshape(*noisy.shape[:-1], *parameters.sample.shape)
         lost = xp.isnan(readings)
@@ -181,7 +181,7 @@ def context_of(law: Law, certain: Array, noisy: Array) -> Context:
 
 
 class Past(NamedTuple):
-    """Rounds as they were read, to be imputed anew."""
+    """Past rounds as they were read, to be imputed again."""
 
     readings: Array  # (..., n, w)  of the arm, where it has a context of its own; not a number if lost
     arms: Array  # (..., n)
@@ -191,7 +191,7 @@ class Past(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What past rounds add up to, x having the intercept first."""
+    """Sums over past rounds; x has the intercept first."""
 
     moment: Array  # (..., m + 1, m + 1)  V - l I
     natural_mean: Array  # (..., m + 1)  sum x r
@@ -206,7 +206,7 @@ class State(NamedTuple):
 
 
 class Raised(NamedTuple):
-    """What is believed of theta beside an intercept: an ellipsoid with its width, as a Gaussian."""
+    """The belief about theta beside an intercept: an ellipsoid with its width, as a Gaussian."""
 
     mean: Array  # (..., m)
     root: Array  # (..., m, m + 1)  beta times that of V^-1, without the row of the intercept
@@ -322,7 +322,7 @@ class Imputing(EitherKind, LooksBack, Keeps):
         return Sums(*(xp.where(due, one, other) for one, other in pairs))
 
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
-        """With one more round, as it was imputed at its decision."""
+        """The state after one more round, as it was imputed at its decision."""
         belief: Any = evidence.belief
         sums, row = self._current_sums(state, evidence.features, belief.law), _with_intercept(evidence.row())
         moment = sums.moment + row[..., :, None] * row[..., None, :]
@@ -414,7 +414,7 @@ class Lifting(Optimism):
     needs_learner = (Imputing,)
 
     def bounds(self, view: View) -> Array:
-        """With |root'x + lift|^2 = |root'x|^2 + 2 x'(root lift) + |lift|^2."""
+        """The upper bounds, by |root'x + lift|^2 = |root'x|^2 + 2 x'(root lift) + |lift|^2."""
         belief: Any = view.belief  # `Raised`
         mean, variance = moments(view)
         xp = mean.__array_namespace__()

@@ -159,7 +159,7 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
         return DENOISER.expected(parameters.law, state)
 
     def bias(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
-        """As told, for certain."""
+        """The told bias, with certainty."""
         return certain(parameters.law.bias)
 
 

@@ -87,7 +87,7 @@ class MaxMin(Largest):
         validation.not_negative("radius", self.radius)
 
     def bounds(self, view: View) -> Array:
-        """What each arm that may be chosen is worth where it is worth least: (..., K)."""
+        """The worth of each arm that may be chosen in its worst context: (..., K)."""
         xp, centre = view.context.mean.__array_namespace__(), view.context.mean
         radius, worst = self._radius(view)[..., None], self._worth(view, centre)
         for offset in offsets(centre.shape[-1]):  # one by one: all at once would take much memory

@@ -121,7 +121,7 @@ class Langevin(EitherKind, Chain):
         return ()
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
-        """At zero; the first step of all leads to the first theta."""
+        """A chain at zero, whose very first step draws the first theta."""
         m = known.prior_mean.shape[-1]
         past = logistic.blank(known, rounds, False) if self.zero_one else Sums(np.zeros((m, m)), np.zeros(m))
         zero = np.zeros(())
@@ -160,7 +160,7 @@ class Langevin(EitherKind, Chain):
         return due
 
     def belief(self, parameters: tuple[()], state: State) -> Gaussian:
-        """It is certain of its current sample."""
+        """The belief that is certain of the current sample."""
         return certain(state.theta)
 
     def update(self, parameters: tuple[()], state: State, evidence: Evidence, reward: Array) -> State:
@@ -242,7 +242,7 @@ class Underdamped(Langevin):
             raise InputError("friction", self.friction, "a share, more than 0 and at most 1")
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
-        """At rest."""
+        """A chain with zero momentum."""
         return super().start(known, rounds)._replace(more=np.zeros(known.prior_mean.shape[-1]))
 
     def moved(self, state: State, rate: Array, heat: Array, normals: Array) -> State:
@@ -338,7 +338,7 @@ class FeelGood(Langevin):
         return super().room(known, rounds) + 4 * USUAL_ARMS * known.prior_mean.shape[-1] * rounds
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
-        """With room for one arm in every round, which the first round makes room for all of."""
+        """A history of one arm a round, which grows to all arms in the first round."""
         state, m = super().start(known, rounds), known.prior_mean.shape[-1]
         slots = None if rounds is None else np.arange(rounds, dtype=np.float64)
         return state._replace(more=Shown(np.zeros((rounds or 0, 1, m)), slots))

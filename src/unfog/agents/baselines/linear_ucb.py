@@ -175,7 +175,7 @@ class Spectral(EitherKind):
         return form(mean, xp.concat(roots, axis=-1))
 
     def update(self, parameters: Array, state: LinRelState, evidence: Evidence, reward: Array) -> LinRelState:
-        """With one more row and its reward."""
+        """The state after one more row and its reward."""
         row = evidence.row()
         row = row.reshape(*row.shape[:-1], *parameters.shape[:-1])
         paid = reward.reshape(*reward.shape, *[1] * (parameters.ndim - 1))
@@ -248,24 +248,24 @@ def stages(horizon: int) -> int:
 
 
 class Staged(NamedTuple):
-    """One ellipsoid a stage; and, for those who ask what is believed of theta, what all rewards say."""
+    """One ellipsoid a stage; and the belief from all rewards, for those who ask for one."""
 
     whole: Belief  # N(theta, A^-1) of all rounds, which decides nothing
     each: Belief  # N(theta_s, A_s^-1), with an axis of stages after those of trials
 
     @property
     def mean(self) -> Array:
-        """Of all rounds."""
+        """The mean from all rounds."""
         return self.whole.mean
 
     @property
     def root(self) -> Array:
-        """Of all rounds."""
+        """The root from all rounds."""
         return self.whole.root
 
     @property
     def centre(self) -> Array:
-        """Of all rounds, (..., m)."""
+        """The mean from all rounds as one vector, (..., m)."""
         return self.whole.centre
 
     def sample(self, normals: Array) -> Array:
@@ -336,7 +336,7 @@ class StagedRidge(EitherKind):
         return cast(Belief, state)
 
     def update(self, parameters: tuple[()], state: Staged, evidence: Evidence, reward: Array) -> Staged:
-        """With one more row and its reward, for the stage that was told."""
+        """The state after one more row and its reward, for the stage that the chooser told."""
         if evidence.told is None:
             raise ValueError("a learner in stages must be told the stage of a round")
         row = evidence.row()
@@ -393,7 +393,7 @@ class Stages(Tells, Chooser):
         return super().misses(learner)
 
     def normals(self, known: Knowledge) -> int:
-        """None."""
+        """No random numbers."""
         return 0
 
     def choose(self, view: View, normals: Array) -> Ints:

@@ -89,7 +89,7 @@ class Sequential(EitherKind):
         return type(state)(state.mean, self.alpha * state.root)
 
     def update(self, parameters: Array, state: Belief, evidence: Evidence, reward: Array) -> Belief:
-        """At the new mode, with the curvature of the loss there."""
+        """The Gaussian at the new mode, with the curvature of the loss there."""
         row = evidence.row()
         xp = row.__array_namespace__()
         score, spread = xp.vecdot(row, state.centre), state.variance(row)

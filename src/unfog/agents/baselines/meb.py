@@ -33,7 +33,7 @@ PAPER = "Guo, Xu and Murphy, Online Learning in Bandits with Predicted Context"
 
 
 class State(NamedTuple):
-    """What rounds add up to."""
+    """Sums over rounds."""
 
     ball: Belief  # N(V^-1 b, V^-1)
     errors: Array  # (..., m, m)  W, or (..., K, k, k) in blocks

@@ -83,7 +83,7 @@ class Regressed(Denoiser, Bounds):
 
     @property
     def sees_context(self) -> bool:
-        """It learns from pairs."""
+        """Always: it learns from pairs."""
         return True
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Array:
@@ -125,7 +125,7 @@ class Regressed(Denoiser, Bounds):
     def update(
         self, parameters: Array, state: RegressionState, noisy: Array, context: Any
     ) -> RegressionState:
-        """With one more pair."""
+        """The regression after one more pair."""
         xp, row = noisy.__array_namespace__(), self._basis(noisy)
         half = matvec(state.root.mT, row)
         total = 1 + xp.vecdot(half, half)
@@ -220,7 +220,7 @@ class Served(Ridge):
         return width
 
     def update(self, parameters: Sizes, state: State, evidence: Evidence, reward: Array) -> Counted:  # type: ignore[override]
-        """With one more row and its reward."""
+        """The state after one more row and its reward."""
         row = evidence.row()
         xp = row.__array_namespace__()
         one = xp.ones((), dtype=row.dtype)

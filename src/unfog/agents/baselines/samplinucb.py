@@ -28,14 +28,14 @@ UNSEEN = 1e30  # the reach of an arm that must be played, and with a minus of on
 
 
 class Tally(NamedTuple):
-    """Of each coordinate: how often it was read, and the moments of what was."""
+    """How often each coordinate was read, and the moments of its readings."""
 
     number: Array  # (..., d)
     mean: Array  # (..., d)  zero before the first
     spread: Array  # (..., d)  sum of squared deviations from the mean
 
     def plus(self, noisy: Array) -> "Tally":
-        """With one more reading (..., d), not a number where a coordinate was lost."""
+        """The tally after one more reading (..., d), NaN where a coordinate was lost."""
         xp = noisy.__array_namespace__()
         lost = xp.isnan(noisy)
         number = self.number + (~lost).astype(noisy.dtype)
@@ -92,7 +92,7 @@ class Averages(Denoiser, Counts):
         )
 
     def update(self, parameters: Context, state: Tally, noisy: Array, context: None) -> Tally:
-        """With one more reading."""
+        """The tally after one more reading."""
         return state.plus(noisy)
 
     def hindsight(self, parameters: Context, state: Tally, noisy: Array) -> Hindsight:
@@ -119,12 +119,12 @@ class Reaching(NamedTuple):
 
     @property
     def mean(self) -> Array:
-        """Of theta."""
+        """The mean of theta."""
         return self.theta.mean
 
     @property
     def root(self) -> Array:
-        """Of its covariance."""
+        """A root of theta's covariance."""
         return self.theta.root
 
     @property
@@ -133,7 +133,7 @@ class Reaching(NamedTuple):
         return self.theta.centre
 
     def variance(self, row: Array) -> Array:
-        """Of row'theta."""
+        """The variance of row'theta."""
         return self.theta.variance(row)
 
     def sample(self, normals: Array) -> Array:
@@ -151,14 +151,14 @@ class Reaches(Protocol):
 
 
 class Constants(NamedTuple):
-    """What does not change."""
+    """The sizes that the paper asks for, and the layout of theta."""
 
     sizes: Sizes
     zero: Array  # (m,) or (B, k)  as theta is laid out
 
 
 class State(NamedTuple):
-    """Of each arm, what it was paid; and of samples that came with rewards."""
+    """Plays and rewards of each arm, and samples that came with rewards."""
 
     plays: Array  # (..., K)  N_i
     paid: Array  # (..., K)  s_i
@@ -201,7 +201,7 @@ class Profiles(EitherKind, LooksBack, Reaches):
         return Constants(sizes(known), np.zeros(known.prior_cov.shape[:-1]))
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
-        """Nothing yet: how many arms there are is for the map to say."""
+        """Nothing yet, for any number of arms: only the feature map knows how many there are."""
         tally = none_yet(known.context_mean) if self.chosen else ()
         return State(np.zeros(1), np.zeros(1), np.zeros(()), tally)
 
@@ -230,7 +230,7 @@ class Profiles(EitherKind, LooksBack, Reaches):
         return reaching, context
 
     def update(self, parameters: Constants, state: State, evidence: Evidence, reward: Array) -> State:
-        """With one more play; and its sample, where it comes with the reward."""
+        """The state after one more play, and its sample where that comes with the reward."""
         xp, tally = reward.__array_namespace__(), state.tally
         one_hot = (xp.arange(evidence.features.arms) == evidence.arm[..., None]).astype(reward.dtype)
         if isinstance(tally, Tally) and evidence.unbiased is not None:

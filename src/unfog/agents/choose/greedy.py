@@ -32,7 +32,7 @@ class Largest(Chooser):
         """A number for every arm, below all others for those that may not be chosen: (..., K)."""
 
     def normals(self, known: Knowledge) -> int:
-        """None."""
+        """No random numbers."""
         return 0
 
     def choose(self, view: View, normals: Array) -> Ints:
@@ -44,7 +44,7 @@ class Largest(Chooser):
         return alone(self.bounds(view), draws)
 
     def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
-        """Both, with every number worked out once."""
+        """The arm and the probabilities, with every number computed once."""
         numbers = self.bounds(view)
         return for_all(best(numbers), normals), alone(numbers, draws)
 
@@ -183,7 +183,7 @@ class Epsilon(Chooser):
         return self._compute_probabilities(view, draws, expected(view))
 
     def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
-        """Both, of the same scores."""
+        """The arm and the probabilities, from the same scores."""
         scores = expected(view)
         return self._draw_arm(view, normals, scores), self._compute_probabilities(view, draws, scores)
 

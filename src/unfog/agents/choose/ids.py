@@ -24,7 +24,7 @@ class Pair(NamedTuple):
     share: Array  # (...,) probability of the first
 
     def probabilities(self, arms: int) -> Array:
-        """Of every arm, (..., K)."""
+        """The probability of every arm, (..., K)."""
         xp = self.share.__array_namespace__()
         arm, share = xp.arange(arms), self.share[..., None]
         shares: Array = share * (self.first[..., None] == arm) + (1 - share) * (self.second[..., None] == arm)
@@ -81,7 +81,7 @@ class Ids(Chooser):
 
     @property
     def propensity(self) -> Literal["exact", "estimated"]:
-        """With samples, the law itself is random."""
+        """Estimated with samples, since the law itself is random then."""
         return "estimated" if self.samples else "exact"
 
     def normals(self, known: Knowledge) -> int:

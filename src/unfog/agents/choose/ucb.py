@@ -162,7 +162,7 @@ class RandUcb(Chooser):
         return self._compute_probabilities(view, draws, *self.lines(view))
 
     def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
-        """Both, of the same lines."""
+        """The arm and the probabilities, from the same lines."""
         lines = self.lines(view)
         return self._draw_arm(view, normals, *lines), self._compute_probabilities(view, draws, *lines)
 
@@ -272,7 +272,7 @@ def leads(mean: Array, sd: Array, arms: Array | None = None) -> tuple[Array, Arr
 
 
 def _compare(mean: Array, sd: Array, arms: Array | None, others: slice) -> tuple[Array, Array]:
-    """From which level on, and up to which, each arm is above each of these others: (..., K, n) each."""
+    """The levels between which each arm is above each of these others: (..., K, n) each."""
     xp = mean.__array_namespace__()
     order = xp.arange(mean.shape[-1])
     mean_gap = mean[..., None, others] - mean[..., :, None]

@@ -32,7 +32,7 @@ SAMPLE = mixture.Empirical()  # the denoiser of the hypothesis that believes in 
 
 
 class Hypothesis(NamedTuple):
-    """What may be the matter with a channel, or with contexts."""
+    """What may be wrong with a channel, or with contexts."""
 
     size: float = 1.0  # of the noise, by which its covariance is multiplied
     step: float = 0.0  # of the bias, in shares of its prior covariance a round

@@ -59,7 +59,7 @@ class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
         return bias.nothing_seen(parameters.sight)
 
     def ready(self, parameters: Parameters, state: bias.Tally) -> bias.Weighed:
-        """With the belief about the bias, which what is expected and what is predicted both need."""
+        """The state with the belief about the bias, which both `expected` and `predict` need."""
         return bias.weighed(parameters.sight, state)
 
     def predict(self, parameters: Parameters, state: bias.Tally | bias.Weighed, noisy: Array) -> Context:
@@ -78,7 +78,7 @@ class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
         return bias.add(state, self.observation(parameters.mean, noisy, context))
 
     def hindsight(self, parameters: Parameters, state: bias.Tally | bias.Weighed, noisy: Array) -> Hindsight:
-        """What all measurements say of the bias; for evidence from noisy contexts, which this round's is."""
+        """What all measurements say of the bias, this round's noisy context included."""
         tally = bias.add(state, noisy - parameters.mean)
         return Hindsight(parameters.shrinkage, *bias.belief(parameters.sight, tally))
 

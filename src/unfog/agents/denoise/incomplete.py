@@ -33,11 +33,11 @@ class State(NamedTuple):
     natural_mean: Array  # (..., d)  precision times mean
 
     def plus(self, term: "State") -> "State":
-        """With one more term."""
+        """The sum with one more term."""
         return State(self.precision + term.precision, self.natural_mean + term.natural_mean)
 
     def less(self, term: "State") -> "State":
-        """With one term less."""
+        """The sum with one term less."""
         return State(self.precision - term.precision, self.natural_mean - term.natural_mean)
 
 

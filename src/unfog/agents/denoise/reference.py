@@ -68,7 +68,7 @@ class KnownBias(Denoiser, Expects, KnowsBias, Privileged):
         return parameters.shrinkage.mean + parameters.bias, parameters.variance
 
     def bias(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
-        """As told, for certain."""
+        """The told bias, with certainty."""
         return certain(parameters.bias)
 
 
@@ -137,7 +137,7 @@ class KnownBiasAtoms(Denoiser, Expects, KnowsBias, Privileged):
         return parameters.mean + parameters.bias, parameters.variance
 
     def bias(self, parameters: AtomsParameters, state: tuple[()]) -> tuple[Array, Array]:
-        """As told, for certain."""
+        """The told bias, with certainty."""
         return certain(parameters.bias)
 
 

@@ -102,7 +102,7 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
 
     @property
     def sees_context(self) -> bool:
-        """As it was set."""
+        """Whether it was set to see true contexts (`pairs`)."""
         return self.pairs
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> StateSpace:

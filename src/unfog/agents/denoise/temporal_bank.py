@@ -145,12 +145,12 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
 
     @property
     def sees_context(self) -> bool:
-        """As it was set."""
+        """Whether it was set to see true contexts (`pairs`)."""
         return self.pairs
 
     @cached_property
     def filter(self) -> Temporal:
-        """What filters under every hypothesis."""
+        """The filter that runs under every hypothesis."""
         return Temporal(pairs=self.pairs, window=self.window, ahead=self.ahead)
 
     def hypotheses(self, tempo: Tempo) -> dict[Factors, float]:

@@ -184,7 +184,7 @@ def spread_added(model: StateSpace, length: Array) -> Array:
 
 
 def step(model: StateSpace, length: Array) -> tuple[Array, Array]:
-    """What a step of time (...,), not below zero, keeps (..., n) and adds (..., n, q d)."""
+    """The share that a step of time (...,) keeps, (..., n), and the root that it adds, (..., n, q d)."""
     xp, d = length.__array_namespace__(), model.mean.shape[0]
     moving = model.steps.shape[-1] // d
     factors = xp.repeat(spread_added(model, length)[..., :moving], d, axis=-1)
@@ -225,7 +225,7 @@ def rows(model: StateSpace, at: Array) -> tuple[Array, Array]:
 
 
 def seen_at(model: StateSpace, belief: Belief, at: Array) -> tuple[Belief, Belief]:
-    """What is believed of the context at a time (...,), less mu_c, and of its reading without white noise."""
+    """The beliefs about the context at a time (...,) and its reading without white noise, both less mu_c."""
     n = model.start.shape[-1]
     state = Belief(belief.mean[..., :n], belief.root[..., :n, :])
     context, reading = (Belief(matvec(x, state.mean), x @ state.root) for x in rows(model, at))
@@ -233,7 +233,7 @@ def seen_at(model: StateSpace, belief: Belief, at: Array) -> tuple[Belief, Belie
 
 
 def bias(model: StateSpace, belief: Belief) -> Belief:
-    """What is believed of the bias."""
+    """The belief about the bias."""
     xp, d = belief.mean.__array_namespace__(), model.mean.shape[0]
     blocks = model.is_bias[:, None] * xp.eye(d, dtype=model.mean.dtype)[:, None, :]
     chosen = blocks.reshape(d, -1)

@@ -61,7 +61,7 @@ class Adf(Grows, Learner):
 
     @property
     def averages_context(self) -> bool:
-        """As its setting says."""
+        """Whether `marginal` is set."""
         return self.marginal
 
     def setup(self, known: Knowledge) -> tuple[()]:
@@ -73,7 +73,7 @@ class Adf(Grows, Learner):
         return gaussian.from_moments(known.prior_mean, whole(known.prior_cov))
 
     def grow(self, old: Knowledge, new: Knowledge, state: Gaussian) -> Gaussian:
-        """With the prior of what is new."""
+        """The state with the prior of the new arms."""
         fresh = self.start(new, None)
         return Gaussian(gaussian.longer(state.mean, fresh.mean, -1), gaussian.larger(state.root, fresh.root))
 
@@ -196,7 +196,7 @@ class Sites(Grows, Learner, TakesBack):
 
     @property
     def averages_context(self) -> bool:
-        """As its setting says."""
+        """Whether `marginal` is set."""
         return self.marginal
 
     def setup(self, known: Knowledge) -> Array:
@@ -208,7 +208,7 @@ class Sites(Grows, Learner, TakesBack):
         return revisable.start(known)
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
-        """With the prior of what is new."""
+        """The state with the prior of the new arms."""
         return revisable.grown(old.prior_cov, state, self.start(new, None))
 
     def belief(self, parameters: Array, state: State) -> Belief:

@@ -45,7 +45,7 @@ class Conjugate(Grows, Learner):
         return gaussian.belief_from_moments(known.prior_mean, known.prior_cov)
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
-        """With the prior of what is new."""
+        """The state with the prior of the new arms."""
         return gaussian.grown(state, self.start(new, None))
 
     def belief(self, parameters: Array, state: State) -> Belief:
@@ -53,7 +53,7 @@ class Conjugate(Grows, Learner):
         return state
 
     def noise(self, parameters: Array, state: State, hidden: Array | float) -> Array:
-        """As told."""
+        """The told variance, plus what the context hides."""
         return parameters + hidden
 
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:

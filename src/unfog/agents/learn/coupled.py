@@ -18,7 +18,7 @@ from unfog.validation import InputError
 
 
 class Parameters(NamedTuple):
-    """What is told."""
+    """What is told of rewards and of the channel."""
 
     reward_var: Array  # ()
     channel: Hindsight  # before the first noisy context
@@ -127,7 +127,7 @@ class Coupled(Grows, FromNoisy):
         return type(belief)(belief.mean, gaussian.square(belief.root))
 
     def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
-        """As told."""
+        """The told variance, plus what the context hides."""
         return parameters.reward_var + hidden
 
     def look_back(

@@ -31,7 +31,7 @@ MOST_NODES = 10_000
 
 
 class Prior(NamedTuple):
-    """What is known of theta and of the rewards before the first."""
+    """What is known of theta and of rewards before the first round."""
 
     precision: Array  # (m, m), or (K, k, k): independent blocks
     natural_mean: Array  # (m,) or (K, k)  precision times mean
@@ -39,14 +39,14 @@ class Prior(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What past rounds add up to. One number stands for all before the first of them."""
+    """Sums over past rounds; before the first, arrays of size one stand for them."""
 
     moment: Array  # (..., q, q) or (..., K, q / K, q / K)  Z
     natural_mean: Array  # (..., q) or (..., K, q / K)  y
 
 
 class Posterior(NamedTuple):
-    """Of theta, given the bias."""
+    """The posterior of theta, given the bias."""
 
     mean: Array  # (..., m) or (..., K, k)
     root: Array  # (..., m, m) or (..., K, k, k)
@@ -129,7 +129,7 @@ class Lifted(Grows, FromNoisy):
         return certain(state.natural_mean)
 
     def noise(self, parameters: Any, state: Sums, hidden: Array | float) -> Array:
-        """As told."""
+        """The told variance, plus what the context hides."""
         return self.prior(parameters).reward_var + hidden
 
     def update(self, parameters: Any, state: Sums, evidence: Evidence, reward: Array) -> Sums:

@@ -176,7 +176,7 @@ class Refit(Grows, Learner, Chain):
         return prior(known)
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
-        """At the prior mean, with nothing to remember."""
+        """An empty history, and the prior mean to start from."""
         return State(blank(known, rounds, self.averages_context), np.asarray(known.prior_mean))
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
@@ -232,11 +232,11 @@ class Laplace(Refit):
 
     @property
     def averages_context(self) -> bool:
-        """As its setting says."""
+        """Whether `marginal` is set."""
         return self.marginal
 
     def normals(self, known: Knowledge, seen: int) -> int:
-        """None."""
+        """No random numbers."""
         return 0
 
     def work(self, known: Knowledge) -> int:

@@ -46,14 +46,14 @@ class Sum(NamedTuple):
     rest: Array
 
     def plus(self, x: Array) -> "Sum":
-        """With one more term: `rest` takes what the rounding of `total` leaves out."""
+        """The sum with one more term: `rest` takes the rounding error of `total`."""
         total = self.total + x
         added = total - self.total
         return Sum(total, self.rest + ((self.total - (total - added)) + (x - added)))
 
     @property
     def value(self) -> Array:
-        """What the terms add up to."""
+        """The sum of the terms."""
         return self.total + self.rest
 
 
@@ -66,7 +66,7 @@ class State(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """What is known of rewards and theta to begin with."""
+    """What is known of rewards and theta before the first round."""
 
     reward_var: Array  # ()  sigma^2
     prior_cov: Array  # (m, m), or (B, k, k): independent blocks
@@ -120,7 +120,7 @@ class Revisable(Grows, Learner, TakesBack):
         return start(known)
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
-        """With the prior of what is new."""
+        """The state with the prior of the new arms."""
         return grown(old.prior_cov, state, self.start(new, None))
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
@@ -128,7 +128,7 @@ class Revisable(Grows, Learner, TakesBack):
         return belief(parameters.prior_cov, state)
 
     def noise(self, parameters: Parameters, state: State, hidden: Array | float) -> Array:
-        """As told."""
+        """The told variance, plus what the context hides."""
         return parameters.reward_var + hidden
 
     def term(self, parameters: Parameters, evidence: Evidence) -> Term:

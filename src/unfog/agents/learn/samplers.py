@@ -57,7 +57,7 @@ class LMC(Refit):
 
     @property
     def averages_context(self) -> bool:
-        """As its setting says."""
+        """Whether `marginal` is set."""
         return self.marginal
 
     def normals(self, known: Knowledge, seen: int) -> int:

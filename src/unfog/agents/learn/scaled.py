@@ -127,7 +127,7 @@ class Scaled(Grows, Learner):
         return State(beliefs, shape, shape * reward_var + xp.zeros_like(weights), weights)
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
-        """With the prior of what is new, at every scale."""
+        """The state with the prior of the new arms, at every scale."""
         return state._replace(beliefs=gaussian.grown(state.beliefs, self.start(new, None).beliefs))
 
     def _weights(self) -> list[float]:
