@@ -38,7 +38,7 @@ from unfog.features.link import KINDS
 from unfog.validation import InputError, one_of
 
 PLACES: dict[str, Any] = {"denoiser": Denoiser, "learner": Learner, "chooser": Chooser}
-NEEDED = {  # of `Knowledge`, where an agent needs it: the complaint, and what would do besides other agents
+NEEDED = {  # fields of `Knowledge`: what is missing, and what would provide it
     "contexts": ("a sample of contexts, and this world has none", ""),
     "sample": (
         "contexts of the past, and this world tells none",
@@ -64,21 +64,21 @@ class Abilities:
     (True, True)
     """
 
-    see_bias: Privileged | None  # be told the true bias
+    see_bias: Privileged | None  # be shown the true bias
     expect: Expects | None  # say what the next noisy context will be like
-    foresee: Foresees | None  # say more of that, at a price
+    foresee: Foresees | None  # say more of that, at a higher cost
     bound_error: Bounds | None  # say how far off the mean of a context may be
-    prepare: Readies | None  # work something out once for all that is asked of a reading
+    prepare: Readies | None  # compute once what all questions about a reading share
     estimate_bias: KnowsBias | None  # say what is believed of the bias
     weigh_hypotheses: Weighs | None  # weigh hypotheses about the channel
-    use_time: Timed | None  # go by the time of a reading, and by how noisy that one was
+    use_time: Timed | None  # use the time of a reading, and its own noise
     appraise: Appraises | None  # say what a true context would be worth
-    look_back: tuple[Rewinds, LooksBack] | None  # denoise past rounds anew before a decision
-    revise: tuple[Corrects, TakesBack] | None  # take in true contexts late, in any order, or in part
-    revisit: tuple[Smooths, TakesBack] | None  # learn from a round again after some others
+    look_back: tuple[Rewinds, LooksBack] | None  # denoise past rounds again before a decision
+    revise: tuple[Corrects, TakesBack] | None  # learn from true contexts late, in any order, or in part
+    revisit: tuple[Smooths, TakesBack] | None  # learn from a round again some rounds later
     sample: Chain | None  # draw theta by steps of a chain before a decision
     keep_rounds: Keeps | None  # keep past rounds
-    grow: Grows | None  # go on with more arms
+    grow: Grows | None  # accept more arms
     tell_choice: Tells | None  # tell a learner that must hear it how an arm was chosen
 
     @classmethod
@@ -130,7 +130,7 @@ class Agent:
     summary: str = ""
     reference: str = ""
     binary: Learner | None = None  # the learner of this row for rewards of 0 or 1, where it has one
-    label: str = ""  # in figures; the name unless told
+    label: str = ""  # in figures; by default the name
     limit: float | None = None  # how many deviations a reading or a reward may be off: agents/round.py
 
     def __post_init__(self) -> None:

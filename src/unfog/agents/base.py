@@ -140,8 +140,8 @@ class Evidence(NamedTuple):
     unbiased: Array | None = None  # (..., d)  mean of the context, were the bias zero, for lifted rows
     hidden: Array | None = None  # (...,)  `context_variance`, where it is worked out already
     chosen: Array | None = None  # (..., m)  `row`, likewise
-    context: Context | None = None  # what was believed of it, for learners that ask how far it shifts
-    told: Array | None = None  # (...,)  of the choice, what the learner `hears`
+    context: Context | None = None  # the belief about it, for learners that ask for `shift`
+    told: Array | None = None  # (...,)  what the learner `hears` of the choice
 
     def row(self) -> Array:
         """The expected features of the arm, (..., m)."""
@@ -214,11 +214,11 @@ class Learner(Part, Protocol):
     """
 
     rewards: ClassVar[str]  # those it is for: one of `unfog.features.link.KINDS`
-    needs: ClassVar[tuple[type, ...]] = ()  # abilities that the denoiser beside it must have
-    needs_features: ClassVar[tuple[type, ...]] = ()  # and the feature map
+    needs: ClassVar[tuple[type, ...]] = ()  # abilities that its denoiser must have
+    needs_features: ClassVar[tuple[type, ...]] = ()  # abilities that the feature map must have
     dense: ClassVar[bool] = False  # whether it keeps one matrix even where the prior has blocks
-    own_belief: ClassVar[bool] = False  # whether it is for choosers alone whose `needs_learner` has it
-    hears: ClassVar[str] = ""  # what it must be told of each choice, in a word: by a chooser that `Tells` it
+    own_belief: ClassVar[bool] = False  # whether only choosers whose `needs_learner` names it may use it
+    hears: ClassVar[str] = ""  # a word for what a chooser (`Tells`) must tell it of each choice
 
     @property
     def averages_context(self) -> bool:
@@ -291,7 +291,7 @@ class View(NamedTuple):
     time: Ints | None = None  # the number of the round, from 0
     arms: Array | None = None  # (..., K)  true where an arm may be chosen, one at least; None: all of them
     noise: Callable[[Ints], Array | None] = _no_noise  # variance of an arm's reward given theta, (...,)
-    features: FeatureMap | None = None  # that the design comes of, for those who ask what else it might be
+    features: FeatureMap | None = None  # the map of the design, for choosers that evaluate other contexts
     reach: Array | None = None  # (..., d)  how far its mean may be off, where the denoiser `Bounds` it
 
     def among(self, values: Array) -> Array:
@@ -313,8 +313,8 @@ class Chooser(Part, Protocol):
     (True, 'thompson', 'estimated')
     """
 
-    needs_learner: ClassVar[tuple[type, ...]] = ()  # kinds of learner: the one beside it must be of each
-    draws_theta: ClassVar[bool] = True  # else its arm is the same for any root of the belief's covariance
+    needs_learner: ClassVar[tuple[type, ...]] = ()  # kinds of learner, all of which its learner must be
+    draws_theta: ClassVar[bool] = True  # if not, any root of the covariance gives the same arm
 
     def misses(self, learner: Learner) -> str:
         """The requirement that this learner does not meet, in words; empty if they go together."""
@@ -363,7 +363,7 @@ def _describe(ability: type) -> str:
 class Tells(Protocol):
     """A chooser that tells the learner how the arm was chosen."""
 
-    tells: ClassVar[str] = ""  # what, in the word of a learner that `hears` it: "probability", "stage"
+    tells: ClassVar[str] = ""  # the word of a learner that `hears` it: "probability", "stage"
 
     @abstractmethod
     def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:

@@ -109,7 +109,7 @@ _ROWS = [
           summary="unfog with one Gaussian over theta and the bias: rewards, too, tell of the bias"),
     _ours("gaps", Incomplete(),
           summary="knows which coordinates of the noisy context were lost"),
-    # These choose by plain deviations: what a reward would teach is dear beside rounds that take so long.
+    # Growth 0, plain deviations: what growth needs to compute would make slow rounds slower.
     _ours("late", Incomplete(pairs=True), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
           summary="takes true contexts late, in any order, whole or in part; knows of gaps"),
     _ours("unknown-noise", UnknownNoise(), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
@@ -131,7 +131,7 @@ _ROWS = [
 # fmt: on
 
 AGENTS = {row.name: row for row in _ROWS}
-EVERY = AGENTS | {name: rival.agent for name, rival in RIVALS.items()}  # that a name can mean
+EVERY = AGENTS | {name: rival.agent for name, rival in RIVALS.items()}  # all rows that a name may begin with
 
 
 WHEN = {

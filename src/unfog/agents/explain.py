@@ -62,11 +62,11 @@ class Part(NamedTuple):
     step: str  # denoise, learn or choose
     name: str
     note: str
-    idea: str  # what its class says first
+    idea: str  # the first paragraph of its class docstring
     formula: list[str]  # lines; none where the class has no formula
-    letters: dict[str, str]  # what letters of its own stand for in it
-    settings: dict[str, str]  # what they are in this agent
-    meaning: str  # what its class says of its settings
+    letters: dict[str, str]  # the letters that the part explains itself
+    settings: dict[str, str]  # their values in this agent
+    meaning: str  # how its class docstring explains the settings
 
 
 class Explained(NamedTuple):
@@ -75,10 +75,10 @@ class Explained(NamedTuple):
     agent: str
     summary: str
     when: str  # to use it; empty for one of your own
-    rewards: str  # that this is said of: gaussian or bernoulli
+    rewards: str  # gaussian or bernoulli
     parts: list[Part]
     reference: str
-    letters: dict[str, str]  # what those stand for that formulas of all agents share
+    letters: dict[str, str]  # the letters that all agents share
 
 
 def explained(name: str, rewards: str | None = None) -> Explained:
@@ -140,7 +140,7 @@ def _explain_part(role: str, part: Any) -> Part:
 def said(kind: type) -> tuple[str, str]:
     """The docstring of a part's class without its examples: how it works, and what its settings mean."""
     doc = kind.__doc__ or ""
-    if doc.startswith(f"{kind.__name__}("):  # the signature, which dataclasses without words have
+    if doc.startswith(f"{kind.__name__}("):  # a dataclass without a docstring: Python shows its signature
         return "", ""
     works, *settings = SETTINGS.split(cleandoc(doc.partition(">>>")[0]), maxsplit=1)
     return works.strip(), "".join(settings).strip()

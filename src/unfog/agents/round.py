@@ -87,7 +87,7 @@ class Memory(NamedTuple):
 
     denoiser: State  # with an axis for units in front, where there are several
     learner: State
-    surprises: Surprises | tuple[()] = ()  # where they are bounded, how many there were
+    surprises: Surprises | tuple[()] = ()  # how many there were, if there is a limit
 
 
 class Decision(NamedTuple):
@@ -100,10 +100,10 @@ class Decision(NamedTuple):
     unit: Ints | None = None
     far: Any = None  # (...,)  whether that had to be clipped
     reward: Array | None = None  # (...,)
-    term: Term | None = None  # what its reward says, or will say, of theta, where it can be taken back
+    term: Term | None = None  # what its reward says of theta, if that can be taken back
     known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
-    moment: Moment | None = None  # when its reading was taken, for denoisers to which that matters
-    law: tuple[Array, Array] | None = None  # mean and variance that were expected of its reward, if bounded
+    moment: Moment | None = None  # of its reading, for denoisers that use time
+    law: tuple[Array, Array] | None = None  # expected mean and variance of its reward, if limited
 
 
 class _Reading(NamedTuple):
@@ -114,8 +114,8 @@ class _Reading(NamedTuple):
     noisy: Array  # (..., d)
     unit: Ints | None
     far: Any  # (...,)  whether it had to be clipped; None without a limit
-    moment: Moment | None  # when it was taken, where that matters to the denoiser
-    law: tuple[Array, Array] | None = None  # mean and variance that were expected of it, where it is bounded
+    moment: Moment | None  # for denoisers that use time
+    law: tuple[Array, Array] | None = None  # its expected mean and variance, if there is a limit
 
 
 class Denoised(NamedTuple):
@@ -123,7 +123,7 @@ class Denoised(NamedTuple):
 
     reading: _Reading
     context: Context
-    belief: Belief | None  # about theta, of learners that look back; others have it without a context
+    belief: Belief | None  # about theta, for learners that look back; others need no context for it
 
 
 class Considered(NamedTuple):
@@ -457,7 +457,7 @@ def _revise_round(
     news, evidence = is_news(before, after), decision.evidence
     old = decision.term or learner.term(setup.learner, evidence)
     revealed = evidence.known_to_be(evidence.features.design(posterior))
-    if settled(~news | ~xp.isnan(after).any(-1)):  # what a known context says hangs on no belief about theta
+    if settled(~news | ~xp.isnan(after).any(-1)):  # the term of a known context needs no belief about theta
         new = learner.term(setup.learner, Known(*revealed))
     else:
         belief = learner.belief(setup.learner, memory.learner)

@@ -56,7 +56,7 @@ from unfog.maths.trees import contiguous
 Law: TypeAlias = tuple[Array, Array]
 """Mean and variance."""
 
-PROPENSITY_DRAWS = 200  # of an arm, where its probability is not known exactly
+PROPENSITY_DRAWS = 200  # draws of an arm to estimate probabilities that are not known exactly
 
 Round = TypeVar("Round")
 

@@ -75,7 +75,7 @@ class PerArmDesign(NamedTuple):
 
     def _by_arm(self, belief: Gaussian | Blocks) -> tuple[Array, Array]:
         """Mean (..., K, k) and root (..., K, k, n) of a belief, cut by arm unless it is in blocks."""
-        if belief.mean.ndim > belief.centre.ndim:  # it is in blocks
+        if belief.mean.ndim > belief.centre.ndim:  # in blocks
             return belief.mean, belief.root
         root = belief.root
         shape = *root.shape[:-2], self.arms, self.mean.shape[-1], root.shape[-1]

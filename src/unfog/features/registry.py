@@ -54,7 +54,7 @@ def check_map(make: Callable[[], FeatureMap], number: int, dim: int) -> None:
         shapes = [(d.scores(np.zeros(size)).shape, d.row(np.zeros((), np.intp)).shape) for d in designs]
     except InputError:
         raise
-    except Exception as error:  # whoever wrote it may raise anything
+    except Exception as error:  # a custom map may raise anything
         problem = f"fail on {number} actions and a context of {dim} ({error!r})"
         raise InputError("features", problem, ALLOWED) from error
     if set(shapes) != {((number,), (size,))}:

@@ -40,7 +40,7 @@ import numpy as np
 from unfog.maths.arrays import Array, Bools, Ints, matvec
 from unfog.maths.gaussian import inverted
 
-NODES = 400  # of the integral in `kept`
+NODES = 400  # nodes of the integral in `kept`
 
 
 class Belief(NamedTuple):
@@ -147,7 +147,7 @@ def _reflect_row(wide: Array, k: int, columns: Ints, xp: Any) -> Array:
     """Reflect the columns from k on, so that row k is zero beyond its diagonal."""
     row = xp.where(columns >= k, wide[..., k, :], 0.0)
     length, first = xp.sqrt((row**2).sum(-1)), row[..., k]
-    pivot = xp.where(first < 0, length, -length)  # away from the first entry: nothing cancels
+    pivot = xp.where(first < 0, length, -length)  # of the opposite sign, so that nothing cancels
     mirror = xp.where(columns == k, (first - pivot)[..., None], row)
     square = (mirror**2).sum(-1)
     factor = xp.where(square > 0, 2 / xp.where(square > 0, square, 1.0), 0.0)
@@ -257,7 +257,7 @@ def switched(weights: Array, prior: Array, rate: float) -> Array:
     xp = weights.__array_namespace__()
     if rate == 0:
         return weights
-    # Without a floor a hypothesis that was ruled out once would be so for good, even where none is left.
+    # Without a floor a hypothesis that was ruled out could never return, even if none is left.
     floor = xp.finfo(weights.dtype).tiny
     log_weights: Array = xp.log(xp.maximum((1 - rate) * xp.exp(weights) + rate * prior, floor))
     return log_weights

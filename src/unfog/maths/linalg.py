@@ -22,8 +22,8 @@ import numpy as np
 from unfog.maths.arrays import Array, Flow, flow_of
 
 SMALL = 12  # rows
-ROOTS = 16  # likewise, of roots of inverses; and columns of what a small matrix is multiplied with
-SWEEPS = 12  # of rotations at most; five or six do
+ROOTS = 16  # rows, for roots of inverses; and columns of the right factor of a product
+SWEEPS = 12  # sweeps of rotations at most; five or six suffice
 NEAR = 4.0  # in units of rounding, relative to the largest entry: smaller off-diagonal entries count as zero
 
 
@@ -87,7 +87,7 @@ def inverse_root(precision: Array) -> Array:
         return root
     rest = _move_trials_last(precision)
     zeros, ones, rows = xp.zeros_like(rest[0]), xp.ones_like(rest[0, :1]), []
-    lower = rest[:, :0]  # of E's rows from k on, what is before column k
+    lower = rest[:, :0]  # the rows of E from k on, before column k
     for k in range(dim):
         scale = 1 / xp.sqrt(rest[0, 0])
         rows.append(xp.concat([xp.concat([lower[0], ones]) * scale, zeros[k + 1 :]]))

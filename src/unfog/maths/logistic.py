@@ -112,7 +112,7 @@ def _clip_shift(shift: Array, slope: Array, curvature: Array) -> Array:
 
 
 TERMS = 4
-SMALL = 0.3  # below it mean and variance are summed as series, of these coefficients
+SMALL = 0.3  # below it mean and variance are power series with these coefficients
 MEAN = (1 / 4, -1 / 48, 1 / 480, -17 / 80640, 31 / 1451520)
 VARIANCE = (1 / 24, -1 / 120, 17 / 13440, -31 / 181440, 691 / 31933440)
 

@@ -101,7 +101,7 @@ def points(atoms: Array, prior: Array | None = None) -> Points:
     centre = atoms.mean(0)
     centred, (first, second) = atoms - centre, np.triu_indices(atoms.shape[1])
     logs = xp.zeros_like(atoms[:, 0])
-    if prior is not None:  # a weight of zero is as good as the smallest number there is
+    if prior is not None:  # zero has no logarithm: use the smallest number
         logs = xp.log(xp.maximum(prior, xp.full_like(prior, xp.finfo(prior.dtype).tiny)))
     return Points(centre, xp.concat([centred, centred[:, first] * centred[:, second]], axis=1), logs)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from unfog.maths.arrays import Array, Bools, Ints, matvec
 
-STEP = 5e-3  # of the differences: points are logarithms, or as smooth
+STEP = 5e-3  # of the differences; points are on a scale like that of logarithms
 ROUNDS = 60
 NEAR = 1e-5  # a step that would gain less is not taken
 REACH = 2.0  # the longest step in any coordinate

@@ -58,7 +58,7 @@ class RoundDraws:
 
     def next(self, rounds: int) -> Array:
         """The next rounds: (trials, rounds, width)."""
-        if len(self.sources) == 1 and self._normal:  # of a single agent, round by round
+        if len(self.sources) == 1 and self._normal:  # a single agent, round by round: faster
             return self.sources[0].standard_normal((1, rounds, self.width))
         block = np.empty((len(self.sources), rounds, self.width))
         for row, source in zip(block, self.sources, strict=True):
@@ -69,8 +69,8 @@ class RoundDraws:
         return block
 
 
-MIDDLE = 0.425  # how far from one half the first ratio serves
-FAR = 5.0  # sqrt(-ln tail) from which on the third one does
+MIDDLE = 0.425  # the first ratio holds this far from one half
+FAR = 5.0  # sqrt(-ln tail) from which on the third ratio holds
 CENTRAL = (
     (3.3871327179, 50.434271938, 159.29113202, 59.109374720),
     (1.0, 17.895169469, 78.757757664, 67.187563600),

@@ -23,7 +23,7 @@ from unfog.maths.arrays import Array, matvec
 from unfog.maths.linalg import eigh, product
 
 FARTHEST = 3e3
-TAIL = 25.0  # what is cut off, and what falls between nodes, is of the order of exp(-TAIL)
+TAIL = 25.0  # truncation and discretisation errors are of the order of exp(-TAIL)
 
 
 class Noise(NamedTuple):

@@ -30,7 +30,7 @@ def contiguous(state: Any) -> Any:
                 break
         elif isinstance(part, tuple) and contiguous(part) is not part:
             break
-    else:  # as most are
+    else:  # the usual case
         return state
     items = [contiguous(part) for part in state]
     return tuple(items) if type(state) is tuple else type(state)(*items)

@@ -27,12 +27,12 @@ class Rival(NamedTuple):
     """A published system, as an agent. Its reference and a summary are the agent's."""
 
     agent: Agent
-    told: str  # what it must be told, in words
-    sees: str = "noisy contexts, taken for true ones"  # of contexts, in words
+    told: str  # what it must know, in words
+    sees: str = "noisy contexts, taken for true ones"  # what it sees of contexts, in words
     regret: str = "regret_true_context"  # the loss of theory/regret.py that its paper bounds
     home: str = ""  # the experiment of the catalog with its paper's own problem; empty where it has none
     tuned: str = ""  # the setting that says how much it explores; empty where it has none
-    grid: tuple[float, ...] = ()  # of that setting, to choose from on other seeds: as many values for all
+    grid: tuple[float, ...] = ()  # values of that setting to tune over on other seeds; equally many for all
     sure: str = "high"  # how sure we are of its formulas and constants: high, medium or low
 
 

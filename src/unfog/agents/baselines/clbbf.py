@@ -28,7 +28,7 @@ PAPER = (
     "Kim, Yun, Jeong, Nam, Shin and Combes, Contextual Linear Bandits under Noisy Features: "
     "Towards Bayesian Oracles"
 )
-SINGULAR = 1e-15  # of the largest eigenvalue: what is smaller is taken for zero
+SINGULAR = 1e-15  # eigenvalues below this share of the largest count as zero
 
 
 class Parameters(NamedTuple):
@@ -83,7 +83,7 @@ def _gain(cov: Array, lost: Any) -> Array:
     xp = cov.__array_namespace__()
     measured = (~lost).astype(cov.dtype)
     mask = measured[..., :, None] * measured[..., None, :]
-    tolerance = max(SINGULAR, 4 * float(xp.finfo(cov.dtype).eps))  # single precision sees no further
+    tolerance = max(SINGULAR, 4 * float(xp.finfo(cov.dtype).eps))  # the limit in single precision
     inverse: Array = xp.linalg.pinv(mask * cov, rtol=tolerance, hermitian=True)
     return cov @ (mask * inverse)
 

@@ -41,7 +41,7 @@ from unfog.maths.gaussian import square_root
 from unfog.maths.random import generator
 
 DENOISER = KnownBias()
-PLACES = 2**16  # where in the row of normals a round's draws may begin
+PLACES = 2**16  # positions in the row of normals at which a round's draws may begin
 # A noisy context is multiplied by this before its fractional part decides where its draws begin.
 DIGITS = 1e4
 MOST_SAMPLES = 10_000

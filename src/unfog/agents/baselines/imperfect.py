@@ -24,7 +24,7 @@ from unfog.maths.arrays import Array
 
 PAPER = "Yang and Ren, Robust Bandit Learning with Imperfect Context"
 DELTA = 0.1  # how probable it is that theta is ever outside its ellipsoid
-LEVEL = 0.9  # of the errors' length, where no radius is given
+LEVEL = 0.9  # the quantile of the errors' length that is the default radius
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,7 +42,7 @@ class State(NamedTuple):
     taken: Array  # ()  steps since the last one
     power: Array  # (...,)  sum |x|^2
     scale: Array  # (...,)  what the first step's length is divided by
-    more: Any = ()  # what those who inherit this keep besides
+    more: Any = ()  # what subclasses keep besides
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -239,7 +239,7 @@ LINREL = [
 
 
 SUPLINUCB_PAPER = "Chu, Li, Reyzin and Schapire, Contextual Bandits with Linear Payoff Functions"
-NO_STAGE = -1.0  # told where no stage learns from the round
+NO_STAGE = -1.0  # the stage of a round that no stage learns from
 
 
 def stages(horizon: int) -> int:
@@ -279,7 +279,7 @@ class Staged(NamedTuple):
     def in_front(self, axes: int) -> Belief:
         """The ellipsoids with the axis of stages before those of trials, of which there are so many."""
         xp, form = self.each.mean.__array_namespace__(), type(self.each)
-        own = 1 if form is gaussian.Gaussian else 2  # axes of a mean, and one more of a root
+        own = 1 if form is gaussian.Gaussian else 2  # axes of a mean; a root has one more
         mean = xp.moveaxis(self.each.mean, -1 - own, 0)
         root = xp.moveaxis(self.each.root, -2 - own, 0)
         missing = [1] * (axes + 1 + own - mean.ndim)

@@ -31,7 +31,7 @@ from unfog.maths.gaussian import Belief, Gaussian
 from unfog.maths.logistic import sigmoid
 
 LAPLACE_TS_PAPER = "Chapelle and Li, An Empirical Evaluation of Thompson Sampling"
-HALVINGS, STEPS = 24, 4  # of the interval that a root is in, and of Newton's from there
+HALVINGS, STEPS = 24, 4  # halvings of the interval of a root, then Newton steps
 LEAST = 1e-12  # curvature of the loss, where a reward is all but certain
 
 
@@ -99,7 +99,7 @@ class Sequential(EitherKind):
         else:
             error, curvature = (reward - score) / (parameters + spread), 1 / parameters + 0 * score
         if self.full:
-            # A measurement of this value and precision moves the mean by Q^-1 x lean, and Q as it should.
+            # A measurement of this value and precision moves the mean by Q^-1 x error, and updates Q.
             return state.condition(row, score + error * (spread + 1 / curvature), 1 / curvature)
         return _diagonal(state, row, error, curvature)
 
@@ -120,7 +120,7 @@ def _root(score: Array, spread: Array, reward: Array) -> Array:
 
 
 def _diagonal(state: Belief, row: Array, error: Array, curvature: Array) -> Belief:
-    """The mean moved by Q^-1 x lean, and the diagonal of Q with that of curvature x x'."""
+    """The mean moved by Q^-1 x error, and the diagonal of Q plus that of curvature x x'."""
     xp = row.__array_namespace__()
     deviations = xp.linalg.diagonal(state.root)  # (..., m), or (..., B, k) in blocks
     inner = deviations.shape[-1:] if isinstance(state, Gaussian) else deviations.shape[-2:]

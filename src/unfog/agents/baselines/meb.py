@@ -125,7 +125,7 @@ class Meb(EitherKind):
         # (V - W)^-1 b = t + R (I - R'W R)^-1 R'W t with V^-1 = R R' and t = V^-1 b.
         share, basis = xp.linalg.eigh(ball.root.mT @ errors @ ball.root)
         axes, limit = ball.root @ basis, 1 - self.signal
-        factor = limit / xp.maximum(share, limit)  # of what seems to be error
+        factor = limit / xp.maximum(share, limit)  # the share of the apparent error that is subtracted
         projected = matvec(axes.mT, matvec(errors, ball.mean)) * factor / (1 - factor * share)
         shift = matvec(axes, projected)
         is_late = is_late.reshape(*is_late.shape, *[1] * (shift.ndim - is_late.ndim))

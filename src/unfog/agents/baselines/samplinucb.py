@@ -24,7 +24,7 @@ from unfog.maths.arrays import Array, Ints, diagonal_matrix, matvec
 from unfog.maths.gaussian import Belief, Blocks, Gaussian, certain
 
 PAPER = "Lamprier, Gisselbrecht and Gallinari, Profile-Based Bandit with Unknown Profiles"
-UNSEEN = 1e30  # the reach of an arm that must be played, and with a minus of one that must not
+UNSEEN = 1e30  # the reach of an arm that must be played; its negative marks one that must not
 
 
 class Tally(NamedTuple):

@@ -19,7 +19,7 @@ from unfog.maths.arrays import Array, Bools, Ints
 from unfog.maths.random import uniforms
 from unfog.validation import InputError
 
-TIE = 1e-9  # far above rounding, far below what a reward could tell; without effect in single precision
+TIE = 1e-9  # far above rounding, far below any effect of a reward; no effect in single precision
 
 
 class Largest(Chooser):

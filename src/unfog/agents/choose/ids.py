@@ -153,7 +153,7 @@ def _estimate_by_draws(
     # One row for each draw and not for each arm: n^2 K instead of n K^2.
     same = (winner[..., :, None] == winner[..., None, :]).astype(scores.dtype)
     deviation = same @ (scores - mean[..., None, :]) / same.sum(-1)[..., None]
-    deviation = _drop_rounding(deviation, largest[..., None])  # none where one arm is the best of all draws
+    deviation = _drop_rounding(deviation, largest[..., None])  # zero where one arm is best in all draws
     return _drop_rounding(xp.maximum(largest - mean, 0.0), largest), (deviation**2).mean(-2)
 
 

@@ -124,8 +124,8 @@ class TopTwo(Chooser):
         leads = xp.arange(scores.shape[-1]) == leader[..., None]
         others = xp.where(leads, -xp.inf, scores[-1])
         challenger = best(others)
-        if view.arms is not None:  # where no other arm may be chosen
+        if view.arms is not None:  # the leader, where no other arm may be chosen
             challenger = xp.where(xp.isinf(others.max(-1)), leader, challenger)
-        for arm in arms[:0:-1]:  # the first that is another one has the last word
+        for arm in arms[:0:-1]:  # backwards, so that the first other arm wins
             challenger = xp.where(arm == leader, challenger, arm)
         return leader, challenger

@@ -14,7 +14,7 @@ from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import exceeded
 from unfog.validation import InputError
 
-PAIRS = 2**22  # of arms, in all trials, compared at once
+PAIRS = 2**22  # pairs of arms, in all trials, that are compared at once
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ REACH = log(0.35), log(60.0)  # the logarithms of their sizes
 
 
 MOST = 15  # sizes, and steps
-TAILS = 3.0, 10.0  # degrees of freedom: a few Gaussians stand for no heavier and no lighter ones
+TAILS = 3.0, 10.0  # the degrees of freedom that a few Gaussians can stand for
 SAMPLE = mixture.Empirical()  # the denoiser of the hypothesis that believes in the sample
 
 
@@ -50,7 +50,7 @@ class Parameters(NamedTuple):
     families: tuple[Family, ...]
     prior: Array  # (H,)  probabilities
     sizes: Array  # (H,)  the variance of the noise, in that told; without the last where there is a sample
-    sample: mixture.EmpiricalParameters | None  # where one is told: the last hypothesis
+    sample: mixture.EmpiricalParameters | None  # if one is told; then it is the last hypothesis
 
 
 class State(NamedTuple):
@@ -65,7 +65,7 @@ class Seen(NamedTuple):
     """What a noisy context says."""
 
     readings: list[Reading]  # under each family of hypotheses
-    sampled: Any  # the context, and the bias after it, if contexts are those of the sample; None without one
+    sampled: Any  # context and bias if contexts are those of the sample; None without one
     weights: Array  # (..., H)  logarithms of the hypotheses' probabilities
 
 

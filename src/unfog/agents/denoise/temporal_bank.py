@@ -41,7 +41,7 @@ from unfog.maths.trees import each
 from unfog.validation import InputError
 
 MOST = 15  # sizes, and speeds
-SHARED = "number", "at", "noisy", "known"  # of a reading that is kept, by all hypotheses
+SHARED = "number", "at", "noisy", "known"  # fields of a reading in the window that all hypotheses share
 
 
 class Factors(NamedTuple):
@@ -269,7 +269,7 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
         )
         weights = xp.where(is_news(before, after)[..., None], updated, state.weights)
         mean, cov = moments(xp.exp(weights), *beliefs)
-        hidden = xp.isnan(after).astype(after.dtype)  # what is known is so without rounding
+        hidden = xp.isnan(after).astype(after.dtype)  # what is known is exact
         cov = hidden[..., :, None] * hidden[..., None, :] * cov
         return State(filters, weights), Context(xp.where(hidden > 0, mean, after), cov)
 

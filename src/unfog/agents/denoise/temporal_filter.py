@@ -92,14 +92,14 @@ class Replay(NamedTuple):
 
     belief: Belief  # after the last of them
     window: tuple[Kept, ...]
-    context: Belief  # what is believed by now of the context that was asked for, less mu_c
+    context: Belief  # the current belief about the context that was asked for, less mu_c
 
 
 class _Component(NamedTuple):
     """One part, before all are put together."""
 
     start: Array
-    step: Array | None  # root of a unit of time's, or of the covariance where it comes back to zero
+    step: Array | None  # root of the step of a unit of time, or of the stationary covariance
     time: float
     in_context: bool
     frequency: float = 0.0
@@ -250,7 +250,7 @@ def with_one(window: tuple[Kept, ...], record: Kept) -> tuple[Kept, ...]:
     """The window with one more reading and without the oldest; an empty window stays empty."""
     if not window:
         return window
-    if window[-1].noisy.values.shape != record.noisy.values.shape:  # the first reading tells trials apart
+    if window[-1].noisy.values.shape != record.noisy.values.shape:  # trials differ from the first reading on
         window = each(lambda x, like: np.broadcast_to(x, like.shape), window, (record,) * len(window))
     return (*window[1:], record)
 

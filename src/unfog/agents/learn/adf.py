@@ -104,7 +104,7 @@ def measurement(mean: Array, variance: Array) -> tuple[Array, Array]:
     The posterior is proportional to N(s; mean, variance) sigmoid(s).
     """
     xp = mean.__array_namespace__()
-    # A row of zeros has no variance, and teaches nothing: the smallest normal number stands for it.
+    # A row of zeros has no variance and teaches nothing: the smallest normal number avoids division by zero.
     variance = xp.maximum(variance, xp.finfo(mean.dtype).tiny)
     mode, deviation = _mode(mean, variance), xp.sqrt(variance)
     narrow = 1 / xp.sqrt(1 + variance * sigmoid(mode) * sigmoid(-mode))

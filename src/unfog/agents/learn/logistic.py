@@ -33,8 +33,8 @@ from unfog.maths.logistic import sigmoid, softplus
 
 PROBIT = np.pi / 8
 MOST_STEPS = 10_000
-FRACTIONS = (0.5, 0.2, 0.05, 0.01, 0.001)  # of a step of Newton's
-GAIN = 1e-12  # the share of U by which a fraction must be better: far above rounding
+FRACTIONS = (0.5, 0.2, 0.05, 0.01, 0.001)  # shares of a Newton step that are tried
+GAIN = 1e-12  # relative gain in U for which a fraction is preferred: far above rounding
 
 
 class History(NamedTuple):

@@ -36,7 +36,7 @@ from unfog.maths.gaussian import Belief, Blocks, Gaussian
 from unfog.maths.linalg import inverse_root
 from unfog.maths.trees import changed, if_any
 
-LEAST = 0.5  # of the variance: one digit in base two is lost at most
+LEAST = 0.5  # share of the variance that must remain: at most one binary digit is lost
 
 
 class Sum(NamedTuple):

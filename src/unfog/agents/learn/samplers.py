@@ -144,6 +144,6 @@ class PG(Refit):
         precision = parameters.precision + (past.rows * omega[..., None, :]) @ past.rows.mT
         natural_mean = matvec(parameters.precision, parameters.mean)
         natural_mean = natural_mean + matvec(past.rows, past.rewards - 0.5)
-        # Q^-1 (natural mean + L z) with Q = L L' has the mean and the covariance wanted.
+        # Q^-1 (natural mean + L z) with Q = L L' has the right mean and covariance.
         draw = natural_mean + matvec(xp.linalg.cholesky(precision), normals[..., :m])
         return state._replace(theta=xp.linalg.solve(precision, draw[..., None])[..., 0])

@@ -167,7 +167,7 @@ class Scaled(Grows, Learner):
         half = state.beliefs.half(row)
         total = relative + state.beliefs.variance(row, half)
         square = (reward - xp.vecdot(row, state.beliefs.centre)) ** 2 / (2 * total)
-        # Student's t at the reward, but for what all scales share.
+        # The log density of Student's t at the reward, up to what all scales share.
         density = -0.5 * xp.log(total * state.rates) - (shape + 0.5) * xp.log1p(square / state.rates)
         beliefs = state.beliefs.condition(row, reward, relative, half)
         return State(beliefs, state.shape + 0.5, state.rates + square, state.weights + density)
