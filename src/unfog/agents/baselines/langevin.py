@@ -147,11 +147,11 @@ class Langevin(EitherKind, Chain):
 
     def slope(self, state: State, theta: Array) -> Array:
         """U'(theta), (..., m)."""
-        past, pull = state.past, 2 * self.ridge * theta
+        past, ridge_slope = state.past, 2 * self.ridge * theta
         if isinstance(past, Sums):
-            return pull + 2 * (matvec(past.squares, theta) - past.products)
+            return ridge_slope + 2 * (matvec(past.squares, theta) - past.products)
         fit = logits(past, theta)
-        return pull + matvec(fit.rows, sigmoid(fit.value) - past.rewards)
+        return ridge_slope + matvec(fit.rows, sigmoid(fit.value) - past.rewards)
 
     def _is_due(self, state: State) -> Array:
         """One where a step is due, else zero."""

@@ -111,10 +111,10 @@ def measurement(mean: Array, variance: Array) -> tuple[Array, Array]:
     stretch = xp.log(REACH / narrow + xp.sqrt((REACH / narrow) ** 2 + 1))  # its sinh reaches REACH
     x = stretch[..., None] * xp.asarray(NODES, dtype=mean.dtype)
     offset = narrow[..., None] * xp.sinh(x)
-    pull = ((mode - mean) / deviation)[..., None]
-    deviations = pull + offset
+    mode_gap = ((mode - mean) / deviation)[..., None]
+    deviations = mode_gap + offset
     scores = mode[..., None] + deviation[..., None] * offset
-    heights = xp.exp(softplus(-mode)[..., None] - softplus(-scores) - 0.5 * (deviations**2 - pull**2))
+    heights = xp.exp(softplus(-mode)[..., None] - softplus(-scores) - 0.5 * (deviations**2 - mode_gap**2))
     weights = xp.cosh(x) * heights
     weights = weights / weights.sum(-1)[..., None]
     shift = xp.vecdot(weights, deviations)
