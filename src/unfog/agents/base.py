@@ -11,10 +11,10 @@ of an agent's parts are one value, `agent.can` (`Abilities` in agents/agent.py).
 of another part names it (`needs`, `needs_features`), and so does a chooser that goes with one kind of learner
 (`needs_learner`). All of this is checked once, when an agent is put together and when it meets a problem.
 
-A learner is shown a round as `Evidence`: the arm, and what was believed when it was chosen. A reward depends
-on phi(a, c), of which the agent knows the distribution alone. Learners ask for as much of it as they use, and
-it is computed when they ask: the expected features x, their covariance, what not knowing the context adds to
-the variance of a reward, E[theta'Cov(phi)theta], or half the slope of that, Cov(phi)E[theta].
+A learner sees a round as `Evidence`: the arm, and what was believed when it was chosen. A reward depends on
+phi(a, c), of which the agent knows only the distribution. Learners ask for as much of it as they use, and it
+is computed on demand: the expected features x, their covariance, what not knowing the context adds to the
+variance of a reward, E[theta'Cov(phi)theta], or half the slope of that, Cov(phi)E[theta].
 """
 
 from abc import abstractmethod
@@ -235,7 +235,7 @@ class Learner(Part, Protocol):
         return _first_missing(denoiser, (*self.needs, Rewinds) if isinstance(self, LooksBack) else self.needs)
 
     def check(self, known: Knowledge, features: FeatureMap) -> None:
-        """Complain, with InputError, of a problem that it is not for."""
+        """Raise InputError for a problem that it is not for."""
         for ability in self.needs_features:
             if not isinstance(features, ability):
                 what = f"{self.name!r} with the features {type(features).__name__}"
@@ -426,7 +426,7 @@ class KnowsBias(Protocol):
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """Mean (..., d) and covariance (..., d, d) of the bias of the round to come.
 
-        To denoisers of time, the bias as of the last reading: what it will be hangs on when the next comes.
+        For denoisers of time, the bias at the last reading: the next one may come at any time.
         """
 
 
@@ -488,7 +488,7 @@ class LooksBack(Protocol):
     def look_back(
         self, parameters: Parameters, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
     ) -> tuple[Belief, Context]:
-        """The belief about theta, and about this round's context, with all past rounds denoised anew."""
+        """The belief about theta, and about this round's context, with all past rounds denoised again."""
 
 
 class Moment(NamedTuple):

@@ -91,7 +91,7 @@ class Memory(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """A round as far as it has come: what was chosen and believed, what was paid, what is known by now."""
+    """A round so far: what was chosen and believed, the reward, and what is known of the context."""
 
     arm: Ints  # (...,)
     context: Context  # as it was believed to be
@@ -137,8 +137,8 @@ class Several(NamedTuple):
     """How many units there are, and the shape of the batch.
 
     Units are an axis in front of all others: every array of a denoiser's state, (..., core), becomes (units,
-    batch, core). A round takes out the state of its unit, which may be a different one in every trial of a
-    batch, and puts the new one in its place. With one unit there is no such axis, and nothing to take out.
+    batch, core). A round reads the state of its unit, which may be a different one in every trial of a batch,
+    and writes the new one back. With one unit there is no such axis.
     """
 
     number: int
@@ -328,8 +328,8 @@ def play(
 ) -> tuple[Memory, Decision]:
     """A round whose reward comes at once: decide, observe, and the reward that the arm is paid.
 
-    A whole true `context` (..., d) that comes with the reward is taken in before it: what the reward says is
-    the same as in the other order, to rounding, and no term of it has to be taken back.
+    A full true `context` (..., d) that comes with the reward is learnt from first: what the reward says is
+    the same as in the other order, up to rounding, and no term has to be taken back.
     """
     decision = decide(agent, setup, memory, features, offer, normals)
     memory, paid = observed(agent, setup, memory, decision), pay(decision.arm)
@@ -402,7 +402,7 @@ def _clip_reward(
 def reveal(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:
-    """Take in the true context (..., d) of a round, and learn anew what hung on not knowing it."""
+    """Learn from the true context (..., d) of a round, and correct what was learnt without it."""
     if agent.limit is not None:
         moves = agent.can.use_time is not None  # contexts may move
         centre = decision.context.mean if moves else setup.context_mean
@@ -436,10 +436,10 @@ def _revise_round(
 ) -> tuple[Memory, Decision]:
     """Replace what was known of a past round's context by what is known now.
 
-    Coordinates that are not a number stay hidden; a context that says nothing new changes nothing. Contexts
-    that become known as a whole may come in any order: what is believed is the same to the last bits, except
-    for learners that approximate (`Sites` in learn/adf.py). Of one known in part the rest is denoised with
-    what is believed of the bias at that moment, as in every round, and stays so until more of it is known.
+    NaN coordinates stay hidden; a context that says nothing new changes nothing. Contexts that become known
+    in full may come in any order: the belief is the same to the last bits, except for learners that
+    approximate (`Sites` in learn/adf.py). For one known in part, the rest is denoised with the belief about
+    the bias at that moment, as in every round, and stays so until more of it is known.
     """
     if agent.can.revise is None:
         raise ValueError(f"{agent.name}: its parts cannot take in a true context")
@@ -560,7 +560,7 @@ def within(values: Array, mean: Array, variance: Array, limit: float) -> tuple[A
     belief that is right, one value in 5e8 is touched at six deviations. Under one that is wrong, clipped
     values still point the right way, and what was too far yesterday is within reach once the belief has
     moved. Clipping is coordinate by coordinate. How often a value was clipped is counted (`Surprises`).
-    Denoisers to which it would cost an inverse a round expect what they did at first: see their `expected`.
+    Denoisers that would need an inverse a round keep their first expectation: see their `expected`.
     """
     xp = values.__array_namespace__()
     deviation, reach = values - mean, limit * xp.sqrt(variance)

@@ -13,7 +13,7 @@ Estimation*, chapter 12; the filter is R. E. Kalman's.
 
 The bank has several hypotheses about how a hidden vector x walks and how it is seen. Under hypothesis h the
 vector walks by N(0, walk_h) a round, and a measurement is y = x + N(0, hidden) + noise. The noise has the
-covariance f Sigma with a factor f drawn anew every time: f_j with probability p_j. One factor is Gaussian
+covariance f Sigma with a new factor f every time: f_j with probability p_j. One factor is Gaussian
 noise of another size; several stand for heavy tails, as Student's t is a mixture of Gaussians over its
 precision (maths/student.py). With x ~ N(g_h, S_h), e = y - g_h and P_j = S_h + hidden + f_j Sigma,
 

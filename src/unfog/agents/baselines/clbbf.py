@@ -1,7 +1,7 @@
 """CLBBF: contexts of which some coordinates are lost, and imputed.
 
 The denoiser (`Imputed`) imputes what was lost of a reading. The learner (`Imputing`) does ridge regression
-with an intercept on imputed features, and imputes past rounds anew. The chooser (`Lifting`), which has the
+with an intercept on imputed features, and imputes past rounds again. The chooser (`Lifting`), which has the
 formulas, is optimistic.
 """
 
@@ -232,7 +232,7 @@ class Imputing(EitherKind, LooksBack, Keeps):
     """Ridge regression with an intercept on imputed features, past rounds imputed anew: what CLBBF learns.
 
     The formulas stand with `Lifting`. Sums over past rounds are kept without the ridge l I, because l
-    hangs on the number of arms, and the rounds themselves as they were read. The law of readings by which a
+    depends on the number of arms, and the rounds themselves as they were read. The law of readings by which a
     decision was made comes with its belief, so that a reward which comes late finds it.
 
     Settings
@@ -268,7 +268,7 @@ class Imputing(EitherKind, LooksBack, Keeps):
             raise InputError("learner", what, "a number of features that does not divide it, or own features")
 
     def room(self, known: Knowledge, rounds: int) -> int:
-        """Readings, twice over while one is added; their gains and rows while all are imputed anew."""
+        """Readings, twice while one is added; their gains and rows while all are imputed again."""
         width, size = samples(known)[1], known.prior_mean.shape[-1] + 1
         return rounds * (2 * width + 4 + width**2 + 2 * size) if self.rebuild else 0
 

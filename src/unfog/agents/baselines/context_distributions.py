@@ -76,9 +76,9 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
     moments for those of a Gaussian.
 
     Denoisers have no stream of random numbers. The draws come from one fixed row of normals, from a place
-    that hangs on the last digits of the noisy context: as good as drawn anew in every round, others in every
-    trial, and the same ones when the round is asked for again. A round that lost everything has no digits,
-    and is told the law as it is.
+    that depends on the last digits of the noisy context: as good as fresh draws in every round, others in
+    every trial, and the same ones when the round is asked for again. A round that lost everything has no
+    digits, and is told the law as it is.
 
     There is nothing to learn about the channel, and nothing is remembered.
 

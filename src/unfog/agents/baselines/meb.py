@@ -45,7 +45,7 @@ class Meb(EitherKind):
     """MEB, a bandit with measurement errors: least squares that subtract the errors' covariance.
 
     An error in the regressors shrinks ordinary least squares: sum x~x~' has sum Sigma_e too much. The
-    classical remedy is to subtract it, which is right where rounds do not hang on the errors; a policy that
+    classical remedy is to subtract it, which is right where rounds do not depend on the errors; a policy that
     looks at x~ makes them. Weights of rounds take that back, as if a policy that looks at nothing had chosen,
     here an even one, pi_nd(a) = 1 / K:
 
@@ -65,7 +65,7 @@ class Meb(EitherKind):
     Sigma_e), the mean of a polynomial under N(chat, -Sigma_e), taken as a formula, is an unbiased estimate of
     its value at c, since N(0, -Sigma_e) undoes what N(0, Sigma_e) does to it. So x~ becomes the mean of
     phi(a, .) under that, which for c_i^2 is chat_i^2 - Sigma_ii, and Sigma_e becomes minus its covariance,
-    which may hang on chat: G(a) Sigma_e G(a)' for linear maps, and 4 chat_i chat_j S_ij - 2 S_ij^2 between
+    which may depend on chat: G(a) Sigma_e G(a)' for linear maps, and 4 chat_i chat_j S_ij - 2 S_ij^2 between
     two squares. Both sums are unbiased then, as theirs are. Scores are those of phi(a, chat), as theirs.
     Weights to an even policy over many arms that share one theta are our extension, too: with w_t = 1 / (K
     pi_t(A_t)) the rounds of an arm that was chosen for its bound hardly count. On our problems with many arms

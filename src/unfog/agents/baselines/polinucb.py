@@ -177,9 +177,9 @@ class Served(Ridge):
     a tenth of them the order of its paper's curves holds there. So the row has a tenth.
 
     Here x is the noisy context and z the true one, which it is shown after each reward. It learns theta from
-    true features alone, since rewards hang on them: with x beside them it would learn more numbers than there
-    are. Regret is against one who knows phi(x) = E[z | x]: the Bayesian oracle. Its features need slopes in
-    the context, which maps by quadrature do not have. Rewards of 0 or 1 are taken for any numbers.
+    true features alone, since rewards depend on them: with x beside them it would learn more numbers than
+    there are. Regret is against one who knows phi(x) = E[z | x]: the Bayesian oracle. Its features need
+    slopes in the context, which maps by quadrature do not have. Rewards of 0 or 1 are taken for any numbers.
 
     Settings
     --------

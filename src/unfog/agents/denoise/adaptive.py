@@ -86,8 +86,8 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
     `distrust` to begin with, and that the bias walks, by itself, `unrest`. With the rate `switch` a round it
     is all open again, since troubles begin in the middle of a stream.
 
-    Who is told a sample of contexts has one hypothesis more: the channel is as told, and contexts are those
-    of the sample (`Empirical`) instead of Gaussian; not where pairs are shown.
+    With a told sample of contexts there is one more hypothesis: the channel is as told, and contexts are
+    those of the sample (`Empirical`) instead of Gaussian; not where pairs are shown.
 
     What is learnt of the channel is learnt from noisy contexts, or from pairs where these are shown: a reward
     says little of it. Coordinates that were lost cost nothing but what they would have said.

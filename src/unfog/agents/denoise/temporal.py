@@ -56,7 +56,7 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
     observations like others.
 
     A true context is an exact observation of the state at its time. It may come at once; else the last
-    `window` readings are kept, each with the belief before it, and those from its own on are filtered anew:
+    `window` readings are kept, each with the belief before it, and those from its own on are filtered again:
     what is believed is as if it had been known at its time, and of a context known in part the rest is what
     all readings up to now say of it. One that is older than the window is counted (`State.stale`) and taken
     for what it still is, an observation of a past that the present has moved away from: of the oldest belief

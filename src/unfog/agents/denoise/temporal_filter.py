@@ -11,12 +11,12 @@ the two parts of a cycle; these come last.
 
 The last readings are kept, each with the belief just before it, so that true contexts may come late. When
 more of a past context becomes known, all readings from its own on are filtered again, with everything that is
-known by now. Beside the state runs a copy of that past context, which does not move: in the end the copy is
-what all readings up to now say of it.
+known by now. The state is extended by a copy of that past context, which does not move: in the end the copy
+is what all readings up to now say of it.
 
 The true context of the last reading is one more observation of a state that has not moved since (`at_once`).
-For that of an older reading in the window, it and all since are filtered anew; one older than the window is
-an observation of the past (`late`).
+For that of an older reading in the window, it and all later ones are filtered again; one older than the
+window is an observation of the past (`late`).
 """
 
 from typing import NamedTuple

@@ -252,8 +252,8 @@ def _cavity(
     if old is None:
         return mean, variance, xp.ones(mean.shape, dtype=bool)
     old_half = whitened(prior_cov, state, old.row)
-    left_variance = old.variance - xp.vecdot(old_half, old_half)
-    proper = left_variance > xp.finfo(row.dtype).eps ** 0.5 * old.variance
-    left_variance, cross = xp.where(proper, left_variance, old.variance), xp.vecdot(half, old_half)
+    left = old.variance - xp.vecdot(old_half, old_half)
+    proper = left > xp.finfo(row.dtype).eps ** 0.5 * old.variance
+    left, cross = xp.where(proper, left, old.variance), xp.vecdot(half, old_half)
     surprise = measured(old, reward) - xp.vecdot(old_half, centre)
-    return mean - cross * surprise / left_variance, variance + cross**2 / left_variance, proper
+    return mean - cross * surprise / left, variance + cross**2 / left, proper

@@ -78,14 +78,14 @@ def reward_variance(known: Knowledge) -> Array:
 class Hetero(Conjugate):
     """The conjugate learner with the variance that a reward really has: r = x'theta + N(0, sigma^2 + w).
 
-    A reward hangs on phi(a, c), of which x is only the mean; given theta and what is known of the context its
-    variance is sigma^2 + theta'Cov(phi)theta. That is not conjugate, but with theta averaged out of it under
-    the belief N(mean, Sigma) of the round,
+    A reward depends on phi(a, c), of which x is only the mean; given theta and what is known of the context
+    its variance is sigma^2 + theta'Cov(phi)theta. That is not conjugate, but with theta averaged out of it
+    under the belief N(mean, Sigma) of the round,
 
         w = E[theta'Cov(phi)theta] = E[theta]'Cov(phi) E[theta] + tr(Cov(phi) Cov(theta))
 
-    The rank-one update stays: rounds whose context is poorly known, or whose arm hangs on it, count for less.
-    A round whose context was revealed has w = 0.
+    The rank-one update stays: rounds whose context is poorly known, or whose arm depends on it, count for
+    less. A round whose context was revealed has w = 0.
 
     The size of a surprise e = r - x'mean says something of theta as well, since theta decides the variance.
     With t = sigma^2 + w + x'Sigma x the variance that e was thought to have, e^2 has mean t and variance 2

@@ -1,12 +1,12 @@
-"""Learners that denoise past rounds anew: rewards are kept in a form that waits for the bias.
+"""Learners that denoise past rounds again: rewards are kept in a form that waits for the bias.
 
 With lifted rows z (features/base.py) all that past rounds say of theta, given the bias, is in the sums
 
     Z = sum z z' / s^2,    y = sum z r / s^2:    precision P = P0 + T Z T',    mean P^-1 (P0 mu0 + T y),
 
 with the variances s^2 of the rewards as they were thought to be at the time. A round costs as much after a
-million rounds as after one, but more than a rank-one update: P must be made and factorised at every decision.
-A prior in blocks is kept in blocks.
+million rounds as after one, but more than a rank-one update: P must be computed and factorised at every
+decision. A prior in blocks is kept in blocks.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class Posterior(NamedTuple):
 
     mean: Array  # (..., m) or (..., K, k)
     root: Array  # (..., m, m) or (..., K, k, k)
-    evidence: Array  # (...,)  log density of the rewards, but for what does not hang on the bias
+    evidence: Array  # (...,)  log density of the rewards, up to what does not depend on the bias
 
 
 class Parameters(NamedTuple):
@@ -178,7 +178,7 @@ class Smoothing(Lifted):
     def look_back(
         self, parameters: Prior, state: Sums, features: FeatureMap, hindsight: Hindsight, noisy: Array
     ) -> tuple[Belief, Context]:
-        """The belief about theta with all past rounds denoised anew, and about this round's context."""
+        """The belief about theta with all past rounds denoised again, and about this round's context."""
         gain = hindsight.shrinkage.gain
         cov = hindsight.shrinkage.cov + gain @ hindsight.cov @ gain.mT
         projection = as_liftable(features).projection(matvec(gain, hindsight.mean), cov)
@@ -200,7 +200,7 @@ class Joint(Lifted):
 
     Measurements alone say gamma ~ N(g, S). Nodes of that law, weighed by this density, are the posterior of
     gamma (importance sampling, with theta integrated out: Rao and Blackwell), and theta is a mixture of
-    Gaussians over them. Nodes are made anew from today's N(g, S) before every decision, so that weights
+    Gaussians over them. Nodes are recomputed from the current N(g, S) before every decision, so that weights
     cannot wear out: over a run of any length they are uneven only as far as rewards say more of the bias than
     measurements do.
 

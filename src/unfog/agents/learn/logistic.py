@@ -13,9 +13,9 @@ with P the prior's precision and z_i the logit of round i, whose gradient is g_i
 P(theta - mu) + sum_i (sigmoid(z_i) - r_i) g_i. Its Hessian is P + sum_i sigmoid'(z_i) g_i g_i' where logits
 are linear in theta; where they are not, this is Gauss and Newton's approximation of it.
 
-Such a belief about theta cannot be updated in place: these learners (`Refit`) find theta anew, by steps,
-before every decision. In a history of fixed size a round that has not been yet is a column of zeros. Its
-logit is 0 whatever theta is, so it says nothing.
+Such a belief about theta cannot be updated in place: these learners (`Refit`) refine theta by steps before
+every decision. In a history of fixed size, a round that is still to come is a column of zeros. Its logit is 0
+whatever theta is, so that it says nothing.
 """
 
 from dataclasses import dataclass

@@ -15,9 +15,9 @@ out by the same with the other sign: with f = root' row and s = variance +- f'f,
 
     root <- root -+ (root f) f' / (s + sqrt(variance s)).
 
-To take out loses digits where the term was most of what is known of its row, s << variance, and may fail for
-good where rounding leaves s negative. So the new term goes in first, and where s is less than `LEAST` of the
-variance still the root is made anew from the sums. What limits it then is the precision itself: with its
+Taking a term out loses digits if it was most of what is known of its row, s << variance, and may fail for
+good if rounding leaves s negative. So the new term goes in first, and if s is still less than `LEAST` of the
+variance, the root is recomputed from the sums. What limits it then is the precision itself: with its
 diagonal scaled to one, its eigenvalues may not spread over more than about 1e15, or it cannot be factorised
 (NumPy says so, JAX yields no numbers).
 """
