@@ -138,8 +138,8 @@ class Evidence(NamedTuple):
     belief: Belief  # about theta
     arm: Ints  # (...,)
     unbiased: Array | None = None  # (..., d)  mean of the context, were the bias zero, for lifted rows
-    hidden: Array | None = None  # (...,)  `context_variance`, where it is worked out already
-    chosen: Array | None = None  # (..., m)  `row`, likewise
+    hidden: Array | None = None  # (...,)  `context_variance`, if it is computed already
+    chosen: Array | None = None  # (..., m)  `row`, if it is computed already
     context: Context | None = None  # the belief about it, for learners that ask for `shift`
     told: Array | None = None  # (...,)  what the learner `hears` of the choice
 
@@ -254,7 +254,7 @@ class Learner(Part, Protocol):
 
     @abstractmethod
     def start(self, known: Knowledge, rounds: int | None) -> State:
-        """The state before the first round; with room for so many, or growing, where past rounds are kept."""
+        """The state before the first round; a memory of past rounds has this fixed size, or grows if None."""
 
     @abstractmethod
     def belief(self, parameters: Parameters, state: State) -> Belief:
@@ -401,7 +401,7 @@ class Bounds(Protocol):
 class Foresees(Protocol):
     """A denoiser that can say more of the next noisy context than `Expects` does, for those who ask for it.
 
-    What `expected` says is asked for in every round, and must be cheap.
+    `expected` is called in every round, and must be cheap.
     """
 
     @abstractmethod
@@ -411,7 +411,7 @@ class Foresees(Protocol):
 
 @runtime_checkable
 class Readies(Protocol):
-    """A denoiser with work that all it is asked before a reading is taken in has in common."""
+    """A denoiser that can do once the work that `expected` and `predict` share."""
 
     @abstractmethod
     def ready(self, parameters: Parameters, state: State) -> State:
@@ -570,8 +570,8 @@ class Corrects(Protocol):
         """Replace what a round with this measurement said of the bias, and say what its context is now.
 
         `before` and `after` are its true context as far as it was, and is, known: not a number elsewhere.
-        Where that is no news (`is_news`) there is nothing to replace, and no one asks for the context: it may
-        come back then as it was known without its measurement.
+        Where that is no news (`is_news`) there is nothing to replace, and the context is not used: it may
+        then be returned as it is known without its measurement.
         """
 
 
@@ -631,7 +631,7 @@ class Keeps(Protocol):
 
     @abstractmethod
     def room(self, known: Knowledge, rounds: int) -> int:
-        """Numbers that it keeps for a trial of so many rounds."""
+        """How many numbers it keeps for a trial of this many rounds."""
 
 
 @runtime_checkable
@@ -645,7 +645,7 @@ class Chain(Keeps, Protocol):
 
     @abstractmethod
     def normals(self, known: Knowledge, seen: int) -> int:
-        """How many standard normals a step takes with so many rounds remembered."""
+        """How many standard normals a step takes once `seen` rounds are remembered."""
 
     @abstractmethod
     def step(self, parameters: Parameters, state: State, normals: Array) -> State:

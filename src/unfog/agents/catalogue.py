@@ -6,15 +6,15 @@ is what the decision depends on; a reading is the context as the sensor shows it
 sensor is off on average.
 
 Other agents are spelled out by name: a row with another learner, another chooser, or both, or with settings
-of one's own.
+of your own.
 
     alg1                                  the row; for rewards of 0 or 1 with its learner for these
     alg1-pg                               the row with another learner
-    alg1-lmc:temperature=1:steps=20       with settings of one's own
+    alg1-lmc:temperature=1:steps=20       with settings of your own
     alg1-exact-hetero-ucb                 with another learner and another chooser
     drift:step=0.01:tail=8                the row with other settings of its own three parts
 
-The name says everything, so a spec or a run folder needs to hold nothing else. An `unfog.Agent` of one's own
+The name says everything, so a spec or a run folder needs to hold nothing else. An `unfog.Agent` of your own
 is named module:name.
 
 Where nothing is known of the channel, `without_channel` makes of an agent an ordinary contextual bandit, one
@@ -167,7 +167,7 @@ def playable(facts: Collection[str] = ()) -> list[str]:
 
 
 class Catalogue(Mapping[str, Agent]):
-    """The agents for one kind of rewards by name, with rows of one's own if there are any.
+    """The agents for one kind of rewards by name, with rows of your own if there are any.
 
     >>> from unfog.agents.catalogue import Catalogue
     >>> Catalogue()["alg1-exact-hetero-ucb:quantile=0.9"].chooser
@@ -368,7 +368,7 @@ def settings_of(part: str) -> list[str]:
 
 
 def settings_in(part: Any) -> list[str]:
-    """The settings of a part, or of its class, likewise."""
+    """The settings of a part, or of its class, as they are written in a name."""
     return _write_settings(_defaults(part))
 
 

@@ -1,9 +1,9 @@
 """The round: decide, observe, reward, reveal. The only place where the three parts of an agent meet.
 
-    decide    denoise the noisy context, look at every arm, choose one of those that may be chosen
+    decide    denoise the noisy context, score every arm, choose one of those that may be chosen
     observe   the channel learns from the noisy context, at the time of the decision, reward or no reward
     reward    theta is learnt from the reward; one of setting 2 waits for its true context
-    reveal    a true context comes: the channel learns from the pair, and the round is learnt from as it was
+    reveal    a true context comes: the channel learns from the pair; what was learnt without it is corrected
 
 Rewards and true contexts may come in any order and any time after `decide`; a context may come in part, as
 often as more of it becomes known, where the parts can take that (`Agent.can.revise`).
@@ -25,9 +25,8 @@ often as more of it becomes known, where the parts can take that (`Agent.can.rev
 >>> isinstance(decision, rounds.Decision), int(decision.arm), float(decision.reward), decision.known.tolist()
 (True, 0, 1.5, [0.4, 0.1])
 
-Several units, persons or devices with biases of their own, may share an agent: see `Several`. Readings,
-rewards and true contexts that are too far from what was expected count as if they were just within reach,
-where the agent has a `limit`: see `within`.
+Several units, persons or devices with biases of their own, may share an agent: see `Several`. If the agent
+has a `limit`, readings, rewards and true contexts too far from what was expected are clipped: see `within`.
 """
 
 from collections.abc import Callable
@@ -76,7 +75,7 @@ class Setup(NamedTuple):
 
 
 class Surprises(NamedTuple):
-    """How often something had to be brought within reach."""
+    """How often something had to be clipped."""
 
     contexts: Ints  # (...,)  noisy contexts, and true ones
     rewards: Ints  # (...,)
@@ -184,7 +183,7 @@ def advance_chain(agent: Agent, setup: Setup, memory: Memory, normals: Array) ->
 
 
 def mask_lost(agent: Agent, setup: Setup, offer: Offer) -> Array:
-    """The noisy context as the agent sees it: what was lost is not a number, or mu_c to who knows no gap."""
+    """The noisy context as the agent sees it: lost coordinates are NaN, or mu_c for agents without gaps."""
     if offer.mask is None:
         return offer.noisy
     xp = offer.noisy.__array_namespace__()
@@ -239,7 +238,7 @@ def consider(
     offer: Offer,
     theta: Belief | None = None,
 ) -> Considered:
-    """Denoise, and look at every arm; `theta` is what the learner believes, where that is worked out."""
+    """Denoise, and prepare the choice; `theta` is the belief of the learner, if it is computed already."""
     reading = _prepare_reading(agent, setup, memory, offer)
     return Considered(_build_view(agent, setup, memory, features, offer, reading, theta), reading)
 
@@ -339,12 +338,12 @@ def play(
 
 
 def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
-    """The channel learns from the noisy context; where pairs are awaited, when its true one comes."""
+    """The channel learns from the noisy context, or later, if it learns from pairs with the true one."""
     return observed(agent, setup, memory, _prepare_reading(agent, setup, memory, offer))
 
 
 def observed(agent: Agent, setup: Setup, memory: Memory, reading: "_Reading | Decision") -> Memory:
-    """`observe`, with the noisy context as it was denoised: within reach, and counted where it was not."""
+    """`observe`, with the noisy context as it was denoised: clipped to the limit, and counted if it was."""
     memory = memory._replace(surprises=counted(memory.surprises, contexts=reading.far))
     if agent.awaits_context:
         return memory
@@ -358,7 +357,7 @@ def observed(agent: Agent, setup: Setup, memory: Memory, reading: "_Reading | De
 def reward(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
 ) -> tuple[Memory, Decision]:
-    """Learn theta from the reward (...,); one that awaits its true context is kept until that comes."""
+    """Learn theta from the reward (...,), or keep it until the true context that it needs comes."""
     if decision.reward is not None:
         raise ValueError(f"{agent.name}: the reward of this decision is there already")
     decision = decision._replace(reward=paid)
@@ -549,7 +548,7 @@ def no_surprises(like: Array) -> Surprises:
 
 
 def within(values: Array, mean: Array, variance: Array, limit: float) -> tuple[Array, Any]:
-    """The values within reach of their means, and which of them were not; not a number stays what it is.
+    """The values clipped to reach of their means, and which of them were beyond it; NaN stays NaN.
 
     A value x that was expected to be N(mean, variance) is taken for
 

@@ -42,7 +42,7 @@ def rowdots(rows: Array, vector: Array) -> Array:
 
 
 def take(rows: Array, arm: Ints, core: int = 1) -> Array:
-    """The chosen row: (..., K, *core) and arm (...,) -> (..., *core), for so many axes of the core.
+    """The chosen row: (..., K, *core) and arm (...,) -> (..., *core), with `core` axes.
 
     Rows that all arms share may have fewer axes, or one entry, where arms have more.
     """

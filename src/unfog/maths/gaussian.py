@@ -214,7 +214,7 @@ def inverted(cov: Array) -> tuple[Array, Array]:
     """The inverse of a covariance (..., d, d), and the logarithm of its determinant, (...,).
 
     In compiled programs by hand, where it is small (maths/linalg.py): XLA's calls of LAPACK were seen
-    to wait for each other for ever on a CPU of few cores.
+    to deadlock on a CPU of few cores.
     """
     xp = cov.__array_namespace__()
     if not linalg.by_hand(cov):

@@ -122,7 +122,7 @@ def triangle(wide: Array) -> Array:
     """A lower triangular L (..., n, n) with L L' = wide wide', from (..., n, m), m >= n.
 
     In compiled programs by reflections written out (A. S. Householder), since XLA's calls of LAPACK were seen
-    to wait for each other for ever on a CPU of few cores, and are slow on a GPU for small matrices.
+    to deadlock on a CPU of few cores, and are slow on a GPU for small matrices.
     """
     xp = wide.__array_namespace__()
     if xp is np:

@@ -115,7 +115,7 @@ def like(points: Points, value: Array) -> Points:
 def weights(points: Points, precision: Array, value: Array, nu: float = 0.0) -> Array:
     """The posterior weights (..., n) given a measurement (..., d): precision (d, d) or (..., d, d).
 
-    Noise is Gaussian, or with `nu` more than zero Student's t with so many degrees of freedom.
+    Noise is Gaussian, or with `nu` more than zero Student's t with `nu` degrees of freedom.
     """
     return weighed(points, precision, value, nu)[0]
 
@@ -123,7 +123,7 @@ def weights(points: Points, precision: Array, value: Array, nu: float = 0.0) -> 
 def weighed(points: Points, precision: Array, value: Array, nu: float = 0.0) -> tuple[Array, Array]:
     """The posterior weights, and the logarithm of their normalising constant, (...,).
 
-    For Gaussian noise that is the density of the measurement but for 0.5 ln det(precision / (2 pi)).
+    For Gaussian noise that is the log density of the measurement, less 0.5 ln det(precision / (2 pi)).
     """
     xp = value.__array_namespace__()
     centred = value - points.centre

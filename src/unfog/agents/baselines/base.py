@@ -38,7 +38,7 @@ class Rival(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class EitherKind(Learner):
-    """A learner but for what it learns; its setting `zero_one` says that rewards are 0 or 1."""
+    """A base for learners of either kind of rewards; `zero_one` says that rewards are 0 or 1."""
 
     zero_one: bool = False
 

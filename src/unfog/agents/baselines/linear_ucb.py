@@ -277,7 +277,7 @@ class Staged(NamedTuple):
         return self.whole.variance(row, half)
 
     def in_front(self, axes: int) -> Belief:
-        """The ellipsoids with the axis of stages before those of trials, of which there are so many."""
+        """The ellipsoids with the axis of stages moved before the `axes` axes of trials."""
         xp, form = self.each.mean.__array_namespace__(), type(self.each)
         own = 1 if form is gaussian.Gaussian else 2  # axes of a mean; a root has one more
         mean = xp.moveaxis(self.each.mean, -1 - own, 0)

@@ -3,8 +3,8 @@
 Such a chooser (`Largest`) takes the arm with the largest of some numbers, and differs from others in these
 numbers alone, its `bounds`: expected scores, upper quantiles, upper ends of an ellipsoid.
 
-Arms that nobody has played, or that look alike, have equal scores but for the last bit, and the last bit
-depends on the processor. So scores within `TIE` of the largest, relative to it, count as equal to it, and the
+Arms that nobody has played, or that look alike, have equal scores except for the last bit, which depends on
+the processor. So scores within `TIE` of the largest, relative to it, count as equal to it, and the
 first of equals is taken. Compiled kernels have the same rule (simulation/engines: numba/kernel.py,
 kernel.cu).
 """
@@ -23,7 +23,7 @@ TIE = 1e-9  # far above rounding, far below any effect of a reward; no effect in
 
 
 class Largest(Chooser):
-    """A chooser but for its numbers; the first of equals is taken."""
+    """A base for choosers of the arm with the largest number; the first of equals is taken."""
 
     propensity = "exact"
 

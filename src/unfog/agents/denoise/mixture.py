@@ -46,7 +46,7 @@ class Filtered(bias.FromEither, Denoiser, Expects, KnowsBias):
     its variance by 16 % and by 7 %.
 
     With true contexts revealed chat_t - c_t = gamma + n_t shows the bias whatever the law of contexts, and
-    the update is the plain Gaussian one, exact for ever:
+    the update is the plain Gaussian one, and always exact:
 
         g <- g + K (chat_t - c_t - g),    S <- (I - K) S,    K = S (S + Sigma_n)^-1
 

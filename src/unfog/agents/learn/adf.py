@@ -34,7 +34,7 @@ class Adf(Grows, Learner):
     algorithms for approximate Bayesian inference*.
 
     The integral is a sum over points about the mode, dense there and sparse far off, s = mode + w sinh(x): a
-    reward that was thought all but impossible is taken in as exactly as any other.
+    reward that was thought all but impossible is handled as exactly as any other.
 
     Settings
     --------

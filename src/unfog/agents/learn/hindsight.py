@@ -87,7 +87,7 @@ class FromNoisy(Learner, LooksBack):
 
 @dataclass(frozen=True, kw_only=True)
 class Lifted(Grows, FromNoisy):
-    """A learner but for `look_back`; `hetero` weighs each reward by what is not known of its context."""
+    """A base for learners with `look_back`; `hetero` weighs each reward by what its context hides."""
 
     hetero: bool = True
 

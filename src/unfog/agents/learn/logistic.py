@@ -42,7 +42,7 @@ class History(NamedTuple):
 
     rows: Array  # (..., m, n)  expected features, a column a round
     rewards: Array  # (..., n)
-    spreads: Array | None  # (..., n, m, m)  Cov(phi), where it is asked for
+    spreads: Array | None  # (..., n, m, m)  Cov(phi), if contexts are averaged out
     seen: Array  # ()  rounds so far
     slots: Array | None  # (n,)  0, 1, ..., n - 1 in a history of fixed size; None in one that grows
 
@@ -160,7 +160,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Refit(Grows, Learner, Chain):
-    """A learner but for its steps; its own fields are its settings."""
+    """A base for learners that refine theta by steps; subclasses say the steps."""
 
     rewards = "bernoulli"
     dense = True

@@ -257,7 +257,7 @@ def _update_root(prior_cov: Array, root: Array, term: Term, sign: int) -> tuple[
 
 
 def _per_trial(prior_cov: Array, values: Array) -> Array:
-    """A number for every trial, (...,), to go with vectors: (..., 1), or in blocks (..., 1, 1)."""
+    """A number for every trial, (...,), to broadcast with vectors: (..., 1), or in blocks (..., 1, 1)."""
     xp = prior_cov.__array_namespace__()
     values = xp.asarray(values)
     return values.reshape(*values.shape, *(1,) * (prior_cov.ndim - 1))

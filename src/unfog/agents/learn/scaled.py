@@ -209,5 +209,5 @@ def _mix_scales(state: State) -> Belief:
 
 
 def _add_axes(values: Array, core: int) -> Array:
-    """A number for every scale, (..., scales), to go with so many axes of the core."""
+    """A number for every scale, (..., scales), with as many trailing axes of one as `core`."""
     return values.reshape(*values.shape, *[1] * core)
