@@ -239,7 +239,7 @@ def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = 
         try:
             agent = rows[name]
         except KeyError:
-            suggestion = near([*EVERY, *rows.own], name, rows.kind)
+            suggestion = suggest_name([*EVERY, *rows.own], name, rows.kind)
             raise InputError(field, _explain_unknown(name, rows.kind), rows.allowed(), suggestion) from None
         except InputError as error:
             raise InputError.prefixed(field, error) from None
@@ -347,7 +347,7 @@ def row_of(name: str) -> str:
     return _PART_START.split(name)[0].partition(":")[0]
 
 
-def near(rows: Iterable[str], name: str, kind: str) -> str:
+def suggest_name(rows: Iterable[str], name: str, kind: str) -> str:
     """Suggest the name that was meant, by its row or, if that is known, by the parts after it; or empty.
 
     alg1-exat is alg1-exact, orcale-ucb is oracle-ucb, alg1-hetro-ucb is alg1-hetero-ucb.

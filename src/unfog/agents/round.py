@@ -344,7 +344,7 @@ def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
 
 def observed(agent: Agent, setup: Setup, memory: Memory, reading: "_Reading | Decision") -> Memory:
     """`observe`, with the noisy context as it was denoised: clipped to the limit, and counted if it was."""
-    memory = memory._replace(surprises=counted(memory.surprises, contexts=reading.far))
+    memory = memory._replace(surprises=count_surprises(memory.surprises, contexts=reading.far))
     if agent.awaits_context:
         return memory
     channel = state_of(memory.denoiser, reading.unit, reading.noisy)
@@ -393,7 +393,7 @@ def _clip_reward(
         return memory, decision, paid
     mean, variance = evidence.expected_reward(noise)
     paid, far = within(paid, mean, variance, agent.limit)
-    counts = counted(memory.surprises, rewards=far)
+    counts = count_surprises(memory.surprises, rewards=far)
     decision = decision._replace(evidence=evidence, reward=paid, law=(mean, variance))
     return memory._replace(surprises=counts), decision, paid
 
@@ -407,7 +407,7 @@ def reveal(
         centre = decision.context.mean if moves else setup.context_mean
         context, far = within(context, centre, setup.context_var, agent.limit)
         far = far if decision.known is None else far & (context != decision.known)  # counted once
-        memory = memory._replace(surprises=counted(memory.surprises, contexts=far.any(-1)))
+        memory = memory._replace(surprises=count_surprises(memory.surprises, contexts=far.any(-1)))
     if agent.awaits_context:
         return _learn_pair(agent, setup, memory, decision, context)
     return _revise_round(agent, setup, memory, decision, context)
@@ -569,7 +569,7 @@ def within(values: Array, mean: Array, variance: Array, limit: float) -> tuple[A
     return xp.where(far, mean + xp.sign(deviation) * reach, values), far
 
 
-def counted(
+def count_surprises(
     counts: Surprises | tuple[()], contexts: Any = None, rewards: Any = None
 ) -> Surprises | tuple[()]:
     """The counts with these surprises added, (...,) each, if the agent counts them."""

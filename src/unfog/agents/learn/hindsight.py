@@ -82,7 +82,7 @@ class FromNoisy(Learner, LooksBack):
     def check(self, known: Knowledge, features: FeatureMap) -> None:
         """Features must be liftable, and a prior in blocks must have the blocks of the features."""
         super().check(known, features)
-        refuse_other_blocks(self.name, known, features)
+        check_blocks(self.name, known, features)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +266,7 @@ def prior(known: Knowledge) -> Prior:
     return Prior(precision, matvec(precision, known.prior_mean.reshape(cov.shape[:-1])), variance)
 
 
-def refuse_other_blocks(learner: str, known: Knowledge, features: FeatureMap) -> None:
+def check_blocks(learner: str, known: Knowledge, features: FeatureMap) -> None:
     """Raise InputError for a prior in other blocks than those of the features."""
     d = known.context_mean.shape[-1]
     size = as_liftable(features).projection(np.zeros(d), np.eye(d)).shape[-2]
