@@ -1,9 +1,9 @@
-"""Where the rows of a log are kept: what a log asks of its backend, a file or a database, and what a row is.
+"""Where the rows of a log are stored: what a row is, and what a log needs of its file or database.
 
-Whoever uses a backend does so alone: the log holds its own lock meanwhile. A method that fails raises one of
-`failures`, or a StoreError; what is then known of the rows is what `open` says next.
+Only one thread uses a backend at a time: the log holds its lock meanwhile. A method that fails raises one of
+`failures`, or a StoreError; which rows are stored is then known only after the next `open`.
 
-`tests/live/test_backend.py` holds what every backend must do.
+`tests/live/test_backend.py` checks what every backend must do.
 """
 
 import zlib
@@ -26,11 +26,11 @@ class Row(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """A problem as the tables know it."""
+    """What the tables say of a problem."""
 
     number: int  # of the problem in the tables
     last: int  # its last row
-    time: float = 0.0  # of that
+    time: float = 0.0  # of its last row
 
 
 def checksum(row: Row, before: int) -> int:
@@ -53,44 +53,44 @@ class Contents(NamedTuple):
 
 
 Change: TypeAlias = Callable[[], None]
-"""What else is done in the transaction of a `write`: one of keep, discard and rewrite."""
+"""What else is done in the transaction of a `write`: calls `keep`, `discard` or `rewrite`."""
 Pause: TypeAlias = Callable[[], AbstractContextManager[None]]
-"""Others may use the connection inside of it."""
+"""A context in which other threads may use the connection."""
 
 
 class Backend(Protocol):
     """The rows and snapshots of problems, used by this process alone."""
 
-    name: str  # in a word, for messages
-    label: str  # where it is, for messages
+    name: str  # short, for messages
+    label: str  # where it is: path or address, for messages
     pid: int  # the process that opened it
     failures: tuple[type[BaseException], ...]
     tails: Mapping[str, Tail]  # the problems that have rows, in the order of their first rows
 
     @property
     def path(self) -> Path | None:
-        """The file, where it is one."""
+        """The file; None for a database."""
 
     @property
     def only(self) -> str | None:
-        """The problem whose rows alone are kept here; None: those of any problem."""
+        """The only problem whose rows are stored here; None: rows of any problem."""
 
     @property
     def is_open(self) -> bool:
         """Whether it can be used without opening it again."""
 
     def reason(self, error: BaseException) -> str:
-        """Why it failed, in plain words."""
+        """Why it failed, as part of a sentence for users."""
 
     def open(self) -> Contents:
-        """Connect, and say what is there. A Lost says that this will never work again."""
+        """Connect and report what is stored. Lost means that this will never work again."""
 
     def write(self, rows: Sequence[Row], change: Change | None = None) -> None:
-        """Rows and a change in one transaction, durable when this returns."""
+        """Write rows and a change in one transaction, durable when this returns."""
 
     def read(self, problem: str | None, after: int, upto: int, size: int) -> list[Row]:
-        """The next rows of a problem, or of all, none of them missing or damaged: at most `size` of those
-        after `after` and up to `upto`, which is at most the last row there is.
+        """The next rows of a problem, or of all: at most `size` of those after `after` and up to `upto`,
+        which is at most the last stored row. Missing or damaged rows are an error.
         """
 
     def keyed(self, problem: str, key: str) -> Row | None:
@@ -100,31 +100,31 @@ class Backend(Protocol):
         """The rows of one decision."""
 
     def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
-        """The newest that is as it was written: its row, its fingerprint and itself."""
+        """The newest undamaged snapshot: the row up to which it goes, its fingerprint and its bytes."""
 
     def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
-        """One more snapshot; all but the two newest go."""
+        """Store a snapshot, and delete all but the two newest."""
 
     def discard(self, problem: str) -> None:
-        """No snapshots of this problem."""
+        """Delete the snapshots of this problem."""
 
     def rewrite(self, rows: Sequence[Row]) -> None:
-        """Put these keys and bodies in the place of those that are there."""
+        """Replace the keys and bodies of stored rows by these."""
 
     def rebuild(self) -> None:
-        """Leave nothing there but what the rows say."""
+        """Remove all traces of text that was rewritten."""
 
     def backup(self, path: object, pause: Pause) -> None:
-        """Copy it to a file that is not there yet; others work meanwhile."""
+        """Copy it to a file that does not exist yet; other threads work meanwhile."""
 
     def announce(self, url: str | None) -> None:
-        """Tell those who are refused where it can be reached."""
+        """Publish the address at which other processes can reach this one."""
 
     def close_connection(self) -> None:
-        """Let the connection go; the backend can be opened again."""
+        """Close the connection; the backend can be opened again."""
 
     def close(self) -> None:
-        """Give it back."""
+        """Close the backend for good and let other processes open it."""
 
     def leave_to_parent(self) -> None:
-        """After a fork, do nothing to the connection, which is the parent's."""
+        """After a fork, leave the connection to the parent."""

@@ -1,10 +1,10 @@
-"""What is remembered of the problems of a log: their states, in memory and as snapshots.
+"""The states of the problems of a log, in memory and as snapshots.
 
-The state of a problem is the fold of its events. It is made when it is first needed, from the newest snapshot
-that fits and the events after it, and dropped where it may hold what the log does not: when a commit failed,
-or when something failed in the middle of a change.
+The state of a problem is the fold of its events. It is built when it is first needed, from the newest
+snapshot that fits and the events after it. It is dropped when it may contain something that the log does not:
+when a commit failed, or when something failed in the middle of a change.
 
-A method needs the lock of the store unless it says that it takes it.
+A caller of a method must hold the lock of the store, unless the docstring says that the method takes it.
 """
 
 import threading
@@ -24,11 +24,11 @@ SNAPSHOT_EVERY = 10_000  # events
 class StateCache:
     """The states of one log."""
 
-    def __init__(self, log: Log, lock: threading.RLock, made: Callable[[str], Made]) -> None:
-        """Nothing is read yet; `made` gives what the terms of a problem come to."""
+    def __init__(self, log: Log, lock: threading.RLock, config_of: Callable[[str], Made]) -> None:
+        """Start without states; `config_of` returns the configuration of a problem."""
         self.epoch = log.epoch  # of the log, in which the states were made
         self.saving = threading.Lock()  # held while a snapshot is written, and while a unit is erased
-        self._log, self._lock, self._made = log, lock, made
+        self._log, self._lock, self._config_of = log, lock, config_of
         self._states: dict[str, State] = {}
         self._since: dict[str, int] = {}  # events since the last snapshot
         self._reserved = set[str]()  # problems whose logs are being imported
@@ -42,21 +42,21 @@ class StateCache:
         state = self._states.get(name)
         if state is None:
             self._log.commit(self._log.last, self._log.epoch)
-            state, self._since[name] = snapshot.restored(self._log, name, self._made(name))
+            state, self._since[name] = snapshot.restored(self._log, name, self._config_of(name))
             self._states[name] = state
         return state
 
     def load(self, name: str) -> None:
-        """Read a problem now, so that whoever asks for it later need not wait. Takes the lock."""
+        """Build the state of a problem now, so that later callers need not wait. Takes the lock."""
         with self._lock:
             self.get(name)
 
     def is_loaded(self, name: str) -> bool:
-        """Whether `get` need not read the log. Any thread may ask."""
+        """Whether `get` returns without reading the log. Any thread may call this."""
         return name in self._states and self._log.epoch == self.epoch
 
     def drop(self, name: str) -> None:
-        """Make the state anew when it is next asked for."""
+        """Rebuild the state when it is next needed."""
         self._states.pop(name, None)
 
     def clear(self) -> None:
@@ -64,16 +64,16 @@ class StateCache:
         self._states.clear()
 
     def count(self, name: str) -> None:
-        """One more event was logged."""
+        """Note that one more event was logged."""
         self._since[name] = self._since.get(name, 0) + 1
 
     def unsaved(self, name: str) -> int:
-        """How many events a process that starts now would have to read. Any thread may ask."""
+        """How many events a process that starts now would have to read. Any thread may call this."""
         return self._since.get(name, 0)
 
     @contextmanager
     def reserved(self, name: str) -> Iterator[None]:
-        """Refuse everybody else's use of a problem meanwhile; the lock is free. Takes the lock."""
+        """Refuse any other use of a problem meanwhile. Takes the lock briefly; inside, it is free."""
         with self._lock:
             self.refuse_reserved(name)
             self._reserved.add(name)
@@ -90,27 +90,27 @@ class StateCache:
             raise Reserved(f"the log of {name!r} is being taken in; ask again when that is done")
 
     def held(self, name: str) -> Held:
-        """A copy of a state, and up to which row of the log it goes. Takes the lock."""
+        """A copy of a state, and the last row of the log that is in it. Takes the lock."""
         with self._lock:
-            self._log.commit(self._log.last, self._log.epoch)  # it holds rows that are queued, too
+            self._log.commit(self._log.last, self._log.epoch)  # the state includes queued rows
             state = self.get(name)
             return Held(state, snapshot.content(state), self._log.last, self._log.epoch)
 
     def holds(self, name: str, held: Held) -> bool:
-        """Whether the state is still that one, and was not made anew meanwhile. Any thread may ask."""
+        """Whether the state is still the same object, not rebuilt meanwhile. Any thread may call this."""
         return self._states.get(name) is held.state and self._log.epoch == held.epoch == self.epoch
 
     def replace(self, name: str, held: Held, state: State, events: int) -> bool:
-        """Put a state made of the first `events` events in place of the one that was held; False where that
-        is not the current one any more. What came since is added. Takes the lock.
+        """Replace the state that `held` is a copy of by one built from the first `events` events, and apply
+        the events since then. False if that state is no longer the current one. Takes the lock.
         """
         with self.saving, self._lock:
             self._log.commit(self._log.last, self._log.epoch)
             if not self.holds(name, held):
                 return False
-            self._log.discard(name)  # a snapshot may hold the same fault
-            self._states[name], more = folded(self._made(name), self._log.read(name, held.upto), state)
-            self._since[name] = events + more.events
+            self._log.discard(name)  # a snapshot may have the same error
+            self._states[name], replay = folded(self._config_of(name), self._log.read(name, held.upto), state)
+            self._since[name] = events + replay.events
             return True
 
     def save(self) -> None:
@@ -120,23 +120,23 @@ class StateCache:
                 self._save(name)
 
     def is_due(self) -> bool:
-        """Whether a problem had many events since its last snapshot. Any thread may ask."""
+        """Whether a problem had many events since its last snapshot. Any thread may call this."""
         return any(since >= SNAPSHOT_EVERY for since in list(self._since.values()))
 
     def save_if_due(self) -> None:
         """Write snapshots of problems that had many events since the last one. Takes the lock briefly."""
         due = [name for name, since in list(self._since.items()) if since >= SNAPSHOT_EVERY]
         if not due or not self.saving.acquire(blocking=False):
-            return  # another thread is at it
+            return  # another thread is writing them
         try:
             for name in due:
-                with suppress(StoreError):  # a snapshot is a cache: what was asked for is done
+                with suppress(StoreError):  # a snapshot is only a cache: the caller's own work is done
                     self._save(name)
         finally:
             self.saving.release()
 
     def probe(self) -> None:
-        """Write one snapshot, due or not, to find out whether the disk works again. Takes the lock."""
+        """Write one snapshot, due or not, to find out if the disk works again. Takes the lock."""
         for name in self._log.names()[:1]:
             with self._lock:
                 self.get(name)
@@ -144,7 +144,7 @@ class StateCache:
             self._save(name)
 
     def _save(self, name: str) -> None:
-        """Others wait only while the content is put together."""
+        """Write a snapshot of a problem; the lock is held only while the content is copied."""
         with self._lock:
             state = self._states.get(name)
             if state is None or self._since.get(name, 0) == 0 or self._log.epoch != self.epoch:
@@ -154,4 +154,4 @@ class StateCache:
             epoch = self._log.epoch
         blob = snapshot.written(content)
         self._log.commit(seq, epoch)
-        self._log.keep(name, seq, snapshot.fingerprint(self._made(name)), blob)
+        self._log.keep(name, seq, snapshot.fingerprint(self._config_of(name)), blob)
