@@ -1,11 +1,11 @@
-"""What can be asked of a live problem: each verb as a command, which is checked first and applied then.
+"""What a caller can ask of a live problem: each verb is a command, which is first checked, then applied.
 
-`prepare` raises an InputError for whatever cannot be done, changes nothing, and returns the event that will
-be logged; or None if nothing is left to do, since it was done before. `apply` changes the state. It has no
+`prepare` changes nothing. It raises InputError for whatever cannot be done, and returns the event that will
+be logged, or None if nothing is left to do since it was done before. `apply` changes the state. It has no
 reason to fail: an error in it is a bug of this package (see `InternalError`).
 
-live/processor.py carries commands out. For a decision that is closed the log is asked: its rows say what has
-become of it (`Past` in live/pending.py).
+live/processor.py carries commands out. What became of a closed decision is read from its rows in the log
+(`Past` in live/pending.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +21,11 @@ from unfog.live.state import OBEYED, State
 from unfog.validation import InputError
 
 Rows: TypeAlias = Callable[[str], Sequence[Row]]
-"""Asks the log for the rows of a decision."""
+"""Reads the rows of a decision from the log."""
 
 
 class Event(NamedTuple):
-    """What is logged of a command."""
+    """The event of a command, as it is logged."""
 
     decision: str | None
     body: dict[str, Any]
@@ -33,26 +33,26 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One thing that is asked of a problem. Its kind is that of its event."""
+    """A request to a problem. Its kind is that of its event."""
 
     kind: ClassVar[str]
 
     @property
     def target(self) -> str | None:
-        """The decision that it reports on, if any."""
+        """The id of the decision that it reports on, if any."""
         return None
 
     @property
     def request(self) -> Mapping[str, Any]:
-        """What was asked, as it is logged: another command with the same key must ask the same."""
+        """The request as it is logged: another command with the same key must have the same request."""
         raise NotImplementedError
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:
-        """The event that this will be; None if nothing is left to do."""
+        """The event that this command will be; None if nothing is left to do."""
         raise NotImplementedError
 
     def apply(self, state: State, event: Event, now: float) -> Event:
-        """Change the state; the event as it is logged."""
+        """Change the state, and return the event as it is logged."""
         state.apply(self.kind, event.decision, event.body, now)
         return event
 
@@ -66,53 +66,53 @@ class Decide(Command):
 
     @property
     def request(self) -> Mapping[str, Any]:
-        """The reading, and what else was told with it."""
+        """The noisy context, and the other arguments."""
         return self.ask.request
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
-        """Its arm is not known yet."""
+        """An event without a body: the arm is not known yet."""
         state.arms.check(self.ask)
         state.runners.refuse(self.ask.unit, state.moment(self.ask))
         return Event(state.id_of(state.number), {})
 
     def apply(self, state: State, event: Event, now: float) -> Event:
-        """With the arm that was chosen."""
+        """Choose an arm, and return the event with it."""
         return event._replace(body=state.decide(self.ask, now))
 
 
 @dataclass(frozen=True, slots=True)
 class Expire(Command):
-    """A wait is over. Nobody asks for it: its events are those that are due."""
+    """The wait of a decision is over. No caller asks for it: the state says which expiries are due."""
 
     kind = "expire"
 
 
 @dataclass(frozen=True, slots=True)
 class Report(Command):
-    """Something that has become known of a decision."""
+    """A report on a decision."""
 
     decision: str
 
     @property
     def target(self) -> str:
-        """The decision."""
+        """The id of the decision."""
         return self.decision
 
     def find(self, state: State, rows: Rows) -> Open | Past:
-        """The decision as it is remembered or, if it is closed, as the log has it."""
+        """The decision, from the state if it is open and from the log if it is closed."""
         return state.open.get(self.decision) or Past(self.decision, rows(self.decision))
 
     def find_valid(self, state: State, rows: Rows) -> Open | Past:
-        """Likewise; one that is void is refused."""
-        found = self.find(state, rows)
-        if found.voided:
+        """As `find`, but raise Gone if the decision is void."""
+        record = self.find(state, rows)
+        if record.voided:
             raise Gone("decision", repr(self.decision), "a decision that is not void")
-        return found
+        return record
 
 
 @dataclass(frozen=True, slots=True)
 class Reward(Report):
-    """Report what a decision earned."""
+    """Report the reward of a decision."""
 
     kind = "reward"
     value: float
@@ -123,32 +123,32 @@ class Reward(Report):
         return {"value": self.value}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:  # noqa: ARG002
-        """Learnt, kept or late; refused where the decision has another reward."""
-        found = self.find_valid(state, rows)
-        if found.expired:
-            return self._with("late")
-        if found.paid is not None:
-            return self._second(found.paid, state)
+        """Whether it is learnt, kept until the wait is over, or late; Conflict if there is another reward."""
+        record = self.find_valid(state, rows)
+        if record.expired:
+            return self._event("late")
+        if record.paid is not None:
+            return self._combine(record.paid, state)
         if state.terms.learn == "after_wait":
-            return self._with("kept")
-        waits = isinstance(found, Open) and state.runners.awaits_context(found)
-        return self._with("waits" if waits else "learnt")
+            return self._event("kept")
+        waits = isinstance(record, Open) and state.runners.awaits_context(record)
+        return self._event("waits" if waits else "learnt")
 
-    def _second(self, paid: float, state: State) -> Event | None:
+    def _combine(self, paid: float, state: State) -> Event | None:
         if paid == self.value:
             return None
         if state.terms.combine == "first":
-            return self._with("ignored")
+            return self._event("ignored")
         allowed = f"the reward it has, {paid:g}; several are combined where learn is 'after_wait'"
         raise Conflict("value", self.value, allowed)
 
-    def _with(self, outcome: str) -> Event:
+    def _event(self, outcome: str) -> Event:
         return Event(self.decision, {"value": self.value, "outcome": outcome})
 
 
 @dataclass(frozen=True, slots=True)
 class Reveal(Report):
-    """Tell the true context of a decision, whole or in part."""
+    """Reveal the true context of a decision, or some of its coordinates."""
 
     kind = "reveal"
     context: dict[str, float]
@@ -159,24 +159,24 @@ class Reveal(Report):
         return {"context": self.context}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:
-        """Learnt, noted or late; refused where it contradicts what was told before."""
-        found = self.find_valid(state, rows)
-        known, agent, within = found.shown, state.runner.agent, state.terms.reveal_within
+        """Whether it is learnt, only noted, or late; Conflict if it contradicts an earlier one."""
+        record = self.find_valid(state, rows)
+        known, agent, within = record.shown, state.runner.agent, state.terms.reveal_within
         for name, value in self.context.items():
             if name in known and known[name] != value:
                 raise Conflict(f"context.{name}", value, f"what was told before: {known[name]:g}")
         if all(name in known for name in self.context):
             return None
-        late = within is not None and found.time + within <= now
+        late = within is not None and record.time + within <= now
         if agent.awaits_context and not late and len(self.context) < len(state.terms.context):
             missing = next(name for name in state.terms.context if name not in self.context)
             allowed = f"the whole context: {agent.name!r} learns from no part"
             raise InputError(f"context.{missing}", "missing", allowed)
         outcome = "late" if late else "learnt" if agent.sees_context else "noted"
         body: dict[str, Any] = {"context": dict(self.context), "outcome": outcome}
-        if isinstance(found, Past):
-            then = {name: found.decided[name] for name in ("denoised", "sd")}
-            body["then"] = {"noisy": found.decided["context"], **then}
+        if isinstance(record, Past):
+            then = {name: record.decided[name] for name in ("denoised", "sd")}
+            body["then"] = {"noisy": record.decided["context"], **then}
         return Event(self.decision, body)
 
 
@@ -188,16 +188,16 @@ class Void(Report):
 
     @property
     def request(self) -> Mapping[str, Any]:
-        """Nothing besides."""
+        """Empty: there is nothing to say but the decision."""
         return {}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:  # noqa: ARG002
-        """Refused where something was learnt from it."""
-        found = self.find(state, rows)
-        if found.voided:
+        """Raise Gone if something was learnt from the decision."""
+        record = self.find(state, rows)
+        if record.voided:
             return None
-        waits = isinstance(found, Open) and state.runners.awaits(found)
-        if found.paid is not None and not waits:
+        waits = isinstance(record, Open) and state.runners.awaits(record)
+        if record.paid is not None and not waits:
             allowed = "a decision without a reward: that of this one is learnt already"
             raise Gone("decision", repr(self.decision), allowed)
         return Event(self.decision, {"outcome": "void"})
@@ -205,10 +205,10 @@ class Void(Report):
 
 @dataclass(frozen=True, slots=True)
 class ChangeArms(Command):
-    """Arms come, go and come back."""
+    """Add, retire or restore arms."""
 
     kind = "arms"
-    changes: Mapping[str, Any]  # add, retire, restore: those that there are
+    changes: Mapping[str, Any]  # of the keys add, retire and restore those that are needed
 
     @property
     def request(self) -> Mapping[str, Any]:
@@ -216,14 +216,14 @@ class ChangeArms(Command):
         return self.changes
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
-        """Refused where one of them cannot be."""
+        """Raise InputError if one of the changes is impossible."""
         state.refuse_arms(self.changes)
         return Event(None, {**self.changes, "outcome": "done"})
 
 
 @dataclass(frozen=True, slots=True)
 class Freeze(Command):
-    """From now on one arm, whatever the context; None: the agent decides again."""
+    """Take one arm from now on, whatever the context; None: let the agent decide again."""
 
     kind = "freeze"
     arm: str | None
@@ -234,7 +234,7 @@ class Freeze(Command):
         return {"arm": self.arm}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
-        """Refused for an arm that may not be chosen."""
+        """Raise InputError if the arm may not be chosen."""
         known = state.arms.available
         if self.arm is not None and state.arms.vectors and self.arm not in known:
             raise InputError("arm", repr(self.arm), ", ".join(known))
@@ -243,7 +243,7 @@ class Freeze(Command):
 
 @dataclass(frozen=True, slots=True)
 class AddShadow(Command):
-    """One more agent decides on the same stream, without being obeyed."""
+    """Let one more agent decide on the same readings, without carrying out its choices."""
 
     kind = "shadow"
     agent: str
@@ -254,7 +254,7 @@ class AddShadow(Command):
         return {"agent": self.agent}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
-        """Refused for an agent that is there already, or cannot play this problem."""
+        """Raise InputError if it is a shadow already, or cannot play this problem."""
         if self.agent in state.runners:
             raise InputError("agent", repr(self.agent), "one that is not a shadow already")
         state.made.agent_named("agent", self.agent, state.arms.features, new="agent")
@@ -265,7 +265,7 @@ class AddShadow(Command):
 
 @dataclass(frozen=True, slots=True)
 class RemoveShadow(Command):
-    """A shadow decides no more."""
+    """Remove a shadow."""
 
     kind = "shadow"
     agent: str
@@ -276,7 +276,7 @@ class RemoveShadow(Command):
         return {"agent": self.agent, "leaves": True}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
-        """Refused where there is no such shadow."""
+        """Raise Unknown if there is no such shadow."""
         shadows = [name for name in state.runners if name != OBEYED]
         if self.agent not in shadows:
             raise Unknown("agent", repr(self.agent), ", ".join(shadows) or "no shadow there is")

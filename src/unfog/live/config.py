@@ -1,8 +1,8 @@
 """The terms of a live problem: checked, written as JSON, and turned into what its agents need.
 
-The terms are the first event of a problem's log. They are read back from there whenever the problem is
-opened, so that what was written is what is used. `Made` turns them into units, features, knowledge and
-agents.
+The terms are the first event of a problem's log. Whenever the problem is opened they are read from there, so
+that the terms that are used are those that were written. `Made` turns them into units, features, knowledge
+and agents.
 
 Spans of time may be given as people write them: "30m", "7d", or 90 (seconds).
 
@@ -10,7 +10,7 @@ Features and agents may be the caller's own, named by `module:name`. A log holds
 changed, a replay would compute something else. So the log keeps the SHA-256 of the source of its module, and
 code that has changed is refused.
 
-A problem that would not fit in memory is refused before it is made. The belief about theta takes most: a
+A problem that would not fit in memory is refused before it is created. The belief about theta takes most: a
 matrix of m x m numbers, or a block of k x k for each arm. An agent holds several copies of it: the prior, the
 current belief, the next one, and what it takes to undo a reward. The number of copies was measured with the
 agents of the catalogue. Choosers without exact probabilities draw theta many times.
@@ -57,64 +57,65 @@ LARGEST_SEED = 2**63 - 1
 
 
 def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] | None) -> float:
-    """A reward that may be paid."""
+    """The reward as a float; InputError if it is none that may be reported."""
     allowed = "0 or 1" if rewards == "bernoulli" else "a number"
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise InputError(field, shown(value), allowed)
     low, high = reward_range or (-LARGEST, LARGEST)
     try:
-        found = float(value)
+        reward = float(value)
     except OverflowError:
         raise InputError(field, value, allowed) from None
-    if not low <= found <= high or (rewards == "bernoulli" and found not in (0.0, 1.0)):
-        validation.check_reward(field, np.asarray(found), rewards, low, high)
-    return found
+    if not low <= reward <= high or (rewards == "bernoulli" and reward not in (0.0, 1.0)):
+        validation.check_reward(field, np.asarray(reward), rewards, low, high)
+    return reward
 
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 LONGEST = 100 * 365 * 86_400.0
 ALLOWED = 'a number of seconds, or text such as "45s", "30m", "12h", "7d", "2w"; None for no end'
-_WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*")
+_SPAN_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*")
 
 
 def seconds(field: str, value: object) -> float | None:
-    """A span in seconds; None stays None: no end."""
+    """A span in seconds; None, which means no end, stays None."""
     if value is None:
         return None
-    found = _read(value)
-    if found is None or not 0 < found <= LONGEST:
+    span = _parse_span(value)
+    if span is None or not 0 < span <= LONGEST:
         raise InputError(field, shown(value), ALLOWED)
-    return found
+    return span
 
 
-def _read(value: object) -> float | None:
+def _parse_span(value: object) -> float | None:
+    """A span in seconds, unchecked; None if it cannot be read."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         return float(max(-LONGEST, min(value, 2 * LONGEST)))  # an integer may be too large for a float
-    match = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
+    match = _SPAN_PATTERN.fullmatch(value) if isinstance(value, str) else None
     return None if match is None else float(match[1]) * SECONDS[match[2]]
 
 
-def _context(field: str, value: Any) -> list[str]:
+def _check_context(field: str, value: Any) -> list[str]:
     if value is None:
         raise InputError(field, "not given", "a list of names, one for each coordinate")
     return validation.check_coordinates(field, value)
 
 
-def _arm_size(field: str, value: Any) -> int | None:
+def _check_arm_size(field: str, value: Any) -> int | None:
     return None if value is None else validation.count(field, value, 1, 10_000)
 
 
-def _features(field: str, value: Any) -> str:
+def _check_features(field: str, value: Any) -> str:
     return path_of(field, value)
 
 
-def _rewards(field: str, value: Any) -> str:
+def _check_rewards(field: str, value: Any) -> str:
     return validation.one_of(field, value, KINDS)
 
 
-def _reward_var(field: str, value: Any, rewards: str) -> float | None:
+def _check_reward_var(field: str, value: Any, rewards: str) -> float | None:
     if rewards == "bernoulli":
         if value is not None:
             raise InputError(field, value, "None: rewards of 0 or 1 have no variance of their own")
@@ -122,42 +123,42 @@ def _reward_var(field: str, value: Any, rewards: str) -> float | None:
     return validation.positive(field, 1.0 if value is None else value)
 
 
-def _range(field: str, value: Any, rewards: str) -> list[float] | None:
+def _check_reward_range(field: str, value: Any, rewards: str) -> list[float] | None:
     if value is None:
         return None
     allowed = "None, or two numbers: the least and the largest reward"
     if rewards == "bernoulli":
         raise InputError(field, value, "None: rewards are 0 or 1")
-    found = validation.numbers(field, value, allowed)
-    if found.shape != (2,) or not found[0] < found[1]:
+    bounds = validation.numbers(field, value, allowed)
+    if bounds.shape != (2,) or not bounds[0] < bounds[1]:
         raise InputError(field, value, allowed)
-    return [float(x) for x in found]
+    return [float(x) for x in bounds]
 
 
-def _numbers(field: str, value: Any) -> Any:
+def _check_prior(field: str, value: Any) -> Any:
     """Shapes are checked by `Made`, which knows the size of theta."""
     return validation.numbers(field, value, "a number, a list or a matrix of numbers").tolist()
 
 
-def _channel(field: str, value: Any, context: Sequence[str]) -> dict[str, Any] | None:  # noqa: ARG001
+def _check_channel(field: str, value: Any, context: Sequence[str]) -> dict[str, Any] | None:  # noqa: ARG001
     return None if value is None else channels.channel(value, context).written()
 
 
-def _agent(field: str, value: Any) -> str:
+def _check_agent(field: str, value: Any) -> str:
     return value.name if isinstance(value, Agent) and is_row(value) else path_of(field, value)
 
 
-def _seed(field: str, value: Any) -> int:
+def _check_seed(field: str, value: Any) -> int:
     return secrets.randbits(32) if value is None else validation.count(field, value, 0, LARGEST_SEED)
 
 
-def _share(field: str, value: Any) -> float:
+def _check_floor(field: str, value: Any) -> float:
     if validation.not_negative(field, value) > 1:
         raise InputError(field, value, "a number from 0 to 1")
     return float(value)
 
 
-def _default_reward(
+def _check_default_reward(
     field: str, value: Any, wait: float | None, rewards: str, reward_range: Sequence[float] | None
 ) -> float | None:
     if value is None:
@@ -167,7 +168,7 @@ def _default_reward(
     return paid(field, value, rewards, reward_range)
 
 
-def _learn(field: str, value: Any, wait: float | None, default_reward: float | None) -> str:
+def _check_learn(field: str, value: Any, wait: float | None, default_reward: float | None) -> str:
     if value is None:
         return "at_once" if default_reward is None else "after_wait"
     if validation.one_of(field, value, LEARN) == "after_wait" and wait is None:
@@ -177,7 +178,7 @@ def _learn(field: str, value: Any, wait: float | None, default_reward: float | N
     return str(value)
 
 
-def _combine(field: str, value: Any, learn: str, rewards: str) -> str:
+def _check_combine(field: str, value: Any, learn: str, rewards: str) -> str:
     if validation.one_of(field, value, tuple(COMBINED)) not in ("last", "first") and learn == "at_once":
         raise InputError(field, repr(value), "'last' or 'first', unless learn is 'after_wait'")
     if value in ("sum", "mean") and rewards == "bernoulli":
@@ -186,48 +187,51 @@ def _combine(field: str, value: Any, learn: str, rewards: str) -> str:
 
 
 class Field(NamedTuple):
-    """What is known of a term besides its name and its type in Python."""
+    """How a term is checked and written, besides its name and its type in Python."""
 
     json: str  # its type in JSON, one of those in serve/schemas.py
-    check: Callable[..., Any]  # (name, value, *needs) -> what the log says
+    check: Callable[..., Any]  # (name, value, *needs) -> the value in the log
     default: Any = None
-    needs: tuple[str, ...] = ()  # terms that are checked before it, and that its check looks at
-    follows: bool = False  # whether None is as it was drawn, or as it follows from other terms
+    needs: tuple[str, ...] = ()  # earlier terms that its check depends on
+    follows: bool = False  # whether None means a value that is drawn, or that follows from other terms
 
-    def written(self, name: str, value: Any, told: Mapping[str, Any]) -> Any:
-        """The term as the log has it; `told` has those before it."""
-        return self.check(name, value, *(told[other] for other in self.needs))
+    def written(self, name: str, value: Any, terms: Mapping[str, Any]) -> Any:
+        """The term as the log has it; `terms` has those before it."""
+        return self.check(name, value, *(terms[other] for other in self.needs))
 
 
 class GivenTerms(TypedDict, total=False):
-    """The terms as a caller gives them. Stores, services, clients and the command line go by this table."""
+    """The terms as a caller passes them. Stores, services, clients and the command line use this table."""
 
-    context: Annotated[Sequence[str], Field("names or null", _context)]
+    context: Annotated[Sequence[str], Field("names or null", _check_context)]
     arms: Annotated[Sequence[str] | Mapping[str, Any] | None, Field("arms", validation.check_arms)]
-    arm_size: Annotated[int | None, Field("integer or null", _arm_size)]
-    features: Annotated[str | MapBuilder, Field("reference", _features, "per_arm")]
-    rewards: Annotated[str, Field("name", _rewards, "gaussian")]
+    arm_size: Annotated[int | None, Field("integer or null", _check_arm_size)]
+    features: Annotated[str | MapBuilder, Field("reference", _check_features, "per_arm")]
+    rewards: Annotated[str, Field("name", _check_rewards, "gaussian")]
     reward_var: Annotated[
-        float | None, Field("number or null", _reward_var, needs=("rewards",), follows=True)
+        float | None, Field("number or null", _check_reward_var, needs=("rewards",), follows=True)
     ]
-    reward_range: Annotated[tuple[float, float] | None, Field("range or null", _range, needs=("rewards",))]
-    prior_mean: Annotated[Any, Field("numbers", _numbers, 0.0)]
-    prior_cov: Annotated[Any, Field("numbers", _numbers, 1.0)]
+    reward_range: Annotated[
+        tuple[float, float] | None, Field("range or null", _check_reward_range, needs=("rewards",))
+    ]
+    prior_mean: Annotated[Any, Field("numbers", _check_prior, 0.0)]
+    prior_cov: Annotated[Any, Field("numbers", _check_prior, 1.0)]
     channel: Annotated[
-        Channel | Knowledge | Mapping[str, Any] | None, Field("channel", _channel, needs=("context",))
+        Channel | Knowledge | Mapping[str, Any] | None, Field("channel", _check_channel, needs=("context",))
     ]
     standardise: Annotated[bool, Field("boolean", validation.flag, True)]
-    agent: Annotated[str | Agent, Field("reference", _agent, "unfog")]
-    seed: Annotated[int | None, Field("integer or null", _seed, follows=True)]
-    floor: Annotated[float, Field("share", _share, 0.05)]
+    agent: Annotated[str | Agent, Field("reference", _check_agent, "unfog")]
+    seed: Annotated[int | None, Field("integer or null", _check_seed, follows=True)]
+    floor: Annotated[float, Field("share", _check_floor, 0.05)]
     wait: Annotated[Span, Field("span", seconds)]
     default_reward: Annotated[
-        float | None, Field("number or null", _default_reward, needs=("wait", "rewards", "reward_range"))
+        float | None,
+        Field("number or null", _check_default_reward, needs=("wait", "rewards", "reward_range")),
     ]
     learn: Annotated[
-        str | None, Field("name or null", _learn, needs=("wait", "default_reward"), follows=True)
+        str | None, Field("name or null", _check_learn, needs=("wait", "default_reward"), follows=True)
     ]
-    combine: Annotated[str, Field("name", _combine, "last", needs=("learn", "rewards"))]
+    combine: Annotated[str, Field("name", _check_combine, "last", needs=("learn", "rewards"))]
     reveal_within: Annotated[Span, Field("span", seconds, "7d")]
 
 
@@ -237,14 +241,14 @@ FIELDS: dict[str, Field] = {
 
 
 def with_terms(function: Function) -> Function:
-    """Have `help` and `inspect.signature` show each term that a function takes, with its default."""
-    own = inspect.signature(function)
-    named = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    """Make `help` and `inspect.signature` show each term that a function takes, with its default."""
+    signature = inspect.signature(function)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     terms = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=FIELDS[name].default, annotation=kind)
         for name, kind in get_type_hints(GivenTerms).items()
     ]
-    vars(function)["__signature__"] = own.replace(parameters=[*named, *terms])
+    vars(function)["__signature__"] = signature.replace(parameters=[*own, *terms])
     return function
 
 
@@ -276,43 +280,43 @@ class Terms(NamedTuple):
     @classmethod
     def read(cls, body: Mapping[str, Any]) -> "Terms":
         """From JSON."""
-        told = {name: body[name] for name in cls._fields}
-        told["context"] = tuple(told["context"])
-        if told["reward_range"] is not None:
-            told["reward_range"] = tuple(told["reward_range"])
-        if told["channel"] is not None:
-            told["channel"] = channels.channel(told["channel"], told["context"])
-        return cls(**told)
+        fields = {name: body[name] for name in cls._fields}
+        fields["context"] = tuple(fields["context"])
+        if fields["reward_range"] is not None:
+            fields["reward_range"] = tuple(fields["reward_range"])
+        if fields["channel"] is not None:
+            fields["channel"] = channels.channel(fields["channel"], fields["context"])
+        return cls(**fields)
 
     def check_reward(self, field: str, value: object) -> float:
-        """A reward that may be paid."""
+        """The reward as a float; InputError if it is none that may be reported."""
         return paid(field, value, self.rewards, self.reward_range)
 
     def combined(self, rewards: Sequence[float]) -> float:
-        """Several rewards of one decision as one."""
+        """Combine several rewards of one decision into one."""
         return float(COMBINED[self.combine](rewards))
 
 
-def written(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The terms as JSON, from what a caller gives: every field checked, and what is left out filled in."""
-    refuse_unknown(given)
-    told: dict[str, Any] = {}
+def written(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The terms as JSON, from a caller's arguments: every term is checked, and defaults are filled in."""
+    refuse_unknown(arguments)
+    body: dict[str, Any] = {}
     for name, field in FIELDS.items():
-        told[name] = field.written(name, given.get(name, field.default), told)
-    return {**told, "fingerprints": _fingerprints(told), "uid": secrets.token_hex(8)}
+        body[name] = field.written(name, arguments.get(name, field.default), body)
+    return {**body, "fingerprints": _fingerprint_code(body), "uid": secrets.token_hex(8)}
 
 
-def refuse_unknown(given: Mapping[str, Any]) -> None:
-    """Name the first field that there is not."""
-    for name in given:
+def refuse_unknown(arguments: Mapping[str, Any]) -> None:
+    """Raise InputError if an argument is no term."""
+    for name in arguments:
         if name not in FIELDS:
             raise InputError(str(name), "no such field", ", ".join(FIELDS))
 
 
-def refuse_other(body: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Complain of what is given and is not as the problem was made."""
-    refuse_unknown(given)
-    for name, value in given.items():
+def refuse_other(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+    """Raise InputError if an argument differs from what the problem was created with, or code has changed."""
+    refuse_unknown(arguments)
+    for name, value in arguments.items():
         field = FIELDS[name]
         if value is None and field.follows:
             continue
@@ -320,23 +324,23 @@ def refuse_other(body: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         if field.json == "channel" and isinstance(now, dict) and isinstance(was, dict):
             now = {part: now.get(part) for part in was}
         if now != was or (field.json == "arms" and list(now) != list(was)):
-            raise InputError(name, value, f"as it was when the problem was made: {_shown(was)}")
-    prints = _fingerprints(body)
+            raise InputError(name, value, f"as it was when the problem was made: {_shorten_repr(was)}")
+    fingerprints = _fingerprint_code(body)
     for name, was in body["fingerprints"].items():
-        if prints.get(name) != was:
+        if fingerprints.get(name) != was:
             raise InputError(name, f"{body[name]} has changed", "the code with which the problem was made")
 
 
-def _shown(value: Any) -> str:
+def _shorten_repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _fingerprints(told: Mapping[str, Any]) -> dict[str, str]:
+def _fingerprint_code(body: Mapping[str, Any]) -> dict[str, str]:
     """Fingerprints of the features and the agent, where they are the caller's own code."""
-    own = [name for name, field in FIELDS.items() if field.json == "reference" and ":" in told[name]]
-    found = {name: fingerprint(name, told[name]) for name in own}
-    return {name: value for name, value in found.items() if value is not None}
+    names = [name for name, field in FIELDS.items() if field.json == "reference" and ":" in body[name]]
+    fingerprints = {name: fingerprint(name, body[name]) for name in names}
+    return {name: value for name, value in fingerprints.items() if value is not None}
 
 
 def is_row(agent: Agent) -> bool:
@@ -345,19 +349,19 @@ def is_row(agent: Agent) -> bool:
 
 
 def path_of(field: str, value: object) -> str:
-    """A name, or the module:name of something importable that is given itself."""
+    """The name if it is one, or the module:name under which this object can be imported."""
     if isinstance(value, str):
         return value
-    module, name = _home(value)
-    known = sys.modules.get(module)
-    if module == "__main__" or known is None or vars(known).get(name) is not value:
+    module, name = _find_origin(value)
+    loaded = sys.modules.get(module)
+    if module == "__main__" or loaded is None or vars(loaded).get(name) is not value:
         allowed = "a name, or something that can be imported: module:name"
         raise InputError(field, shown(value), allowed)
     return f"{module}:{name}"
 
 
-def _home(value: Any) -> tuple[str, str]:
-    """Where it says that it was defined; nowhere, if it does not."""
+def _find_origin(value: Any) -> tuple[str, str]:
+    """The module and the name that an object says it was defined with; empty if it does not say."""
     try:
         return str(value.__module__), str(value.__qualname__)
     except AttributeError:
@@ -365,7 +369,7 @@ def _home(value: Any) -> tuple[str, str]:
 
 
 def fingerprint(field: str, path: str) -> str | None:
-    """The SHA-256 of the source of a module:name; None for names of our own."""
+    """The SHA-256 of the source of a module:name; None for names of this package."""
     home = path.partition(":")[0]
     if not REFERENCE.fullmatch(path) or home in EVERY:
         return None
@@ -378,28 +382,28 @@ def fingerprint(field: str, path: str) -> str | None:
 
 
 def refuse_changed(field: str, path: str, was: object) -> None:
-    """Complain of code of the caller's own that is not what it was; names of our own have no fingerprint."""
+    """Raise InputError if the caller's code has changed; names of this package have no fingerprint."""
     if was is not None and fingerprint(field, path) != was:
         raise InputError(field, f"{path} has changed", "the code with which it was made")
 
 
 MOST = 1 << 30  # bytes that one agent of a problem may take
 NUMBER = 8  # bytes
-COPIES = 16  # of what is believed of theta, at most at a time, where it is in blocks or may be taken back
-WHOLE = 4  # where it is one matrix of a learner that keeps no more
-DRAWN = 4  # of each draw of theta, while a decision is made
+COPIES = 16  # of the belief about theta, at most at a time, where it is in blocks or may be undone
+DENSE_COPIES = 4  # likewise, of learners with one dense matrix
+DRAW_COPIES = 4  # of each draw of theta, during a decision
 
 
 def bytes_needed(agent: Agent, known: Knowledge) -> int:
-    """Bytes, about; the arrays of priors are only asked for their shapes."""
+    """About how many bytes an agent takes; of the arrays of priors only the shapes are used."""
     m, d = known.prior_mean.shape[-1], known.context_mean.shape[-1]
-    theta = WHOLE * m * m if agent.learner.dense else COPIES * known.prior_cov.size
+    theta = DENSE_COPIES * m * m if agent.learner.dense else COPIES * known.prior_cov.size
     draws = propensity_draws(agent.chooser) * agent.chooser.normals(known)
-    return NUMBER * (theta + COPIES * d * d + DRAWN * draws)
+    return NUMBER * (theta + COPIES * d * d + DRAW_COPIES * draws)
 
 
 def refuse_large(field: str, agent: Agent, known: Knowledge) -> None:
-    """Complain of a problem of which an agent would take more than may be."""
+    """Raise InputError if an agent would take more memory than is allowed."""
     bytes_ = bytes_needed(agent, known)
     if bytes_ > MOST:
         m, d = known.prior_mean.shape[-1], known.context_mean.shape[-1]
@@ -419,14 +423,14 @@ ORDINARY = (
 
 
 class Made:
-    """What the terms come to: units, features, knowledge and agents."""
+    """A problem's configuration, from its terms: units, features, knowledge and agents."""
 
     def __init__(self, terms: Terms, *, new: bool = True) -> None:
-        """Refuse, by their names, terms that do not go together; new ones, too, for which memory is short."""
+        """Raise InputError if terms do not go together or, for a new problem, need too much memory."""
         self.terms, d = terms, len(terms.context)
-        told = terms.channel
-        self.channel = unknown_channel(d) if told is None else told
-        standard = terms.standardise and told is not None
+        channel = terms.channel
+        self.channel = unknown_channel(d) if channel is None else channel
+        standard = terms.standardise and channel is not None
         self.units = (channels.standard if standard else channels.as_it_is)(self.channel)
         self._build = builder(terms.features)
         check_map(self.first, len(terms.arms) or 1, d)
@@ -434,50 +438,50 @@ class Made:
 
     @cached_property
     def note(self) -> str:
-        """What a caller should know of these terms."""
+        """What a caller should know about these terms; empty if nothing."""
         if self.terms.channel is None:
             return ORDINARY
         return PAIRS.format(agent=self.agent.name) if self.agent.awaits_context else ""
 
     def first(self) -> FeatureMap:
-        """The map of the arms that there are when the problem is made; of one, where arms come later."""
+        """The feature map of the first arms; of a single arm if arms come with each decision."""
         terms = self.terms
         return self.features(terms.arms) if terms.arms else self.brought({"": [0.0] * (terms.arm_size or 0)})
 
     @property
     def per_arm(self) -> bool:
-        """Whether an arm needs no numbers of its own, and brings features of its own."""
+        """Whether each arm has features of its own, and no vector."""
         return self.terms.features == "per_arm"
 
     def features(self, arms: Mapping[str, Any]) -> FeatureMap:
-        """The map of these arms, in their order."""
+        """The feature map of these arms, in their order."""
         if self.per_arm:
             for name, vector in arms.items():
                 if vector is not None:
                     allowed = "a name alone: with per_arm an arm has no numbers of its own"
                     raise InputError(f"arms.{name}", vector, allowed)
             return self._build(np.zeros((len(arms), len(self.terms.context))))
-        return self._build(self._vectors("arms", arms))
+        return self._build(self._stack_vectors("arms", arms))
 
     def brought(self, arms: Mapping[str, Any]) -> FeatureMap:
-        """The map of arms that come with a decision."""
+        """The feature map of arms that come with a decision."""
         if self.terms.arm_size is None:
             allowed = "names, or a mapping from names to vectors; or arm_size for arms that come later"
             raise InputError("arms", "none", allowed)
         if self.per_arm:
             allowed = "none with per_arm, where each arm that there is has features of its own"
             raise InputError("arm_size", self.terms.arm_size, allowed)
-        return self._build(self._vectors("arms", arms))
+        return self._build(self._stack_vectors("arms", arms))
 
-    def _vectors(self, field: str, arms: Mapping[str, Any]) -> Array:
-        """The numbers of these arms, (K, p)."""
+    def _stack_vectors(self, field: str, arms: Mapping[str, Any]) -> Array:
+        """The vectors of these arms as one array, (K, p)."""
         terms, shape = self.terms, self.arm_shape
         for name, vector in arms.items():
             if vector is None:
                 allowed = f"a vector for each arm, with the features {terms.features!r}"
                 raise InputError(f"{field}.{name}", "a name alone", allowed)
-            found = np.shape(vector)
-            if shape is not None and found != shape:
+            vector_shape = np.shape(vector)
+            if shape is not None and vector_shape != shape:
                 raise InputError(
                     f"{field}.{name}", vector, f"numbers of shape {shape}, as the other arms have"
                 )
@@ -485,7 +489,7 @@ class Made:
 
     @cached_property
     def arm_shape(self) -> tuple[int, ...] | None:
-        """The shape of an arm's numbers; None where arms have none."""
+        """The shape of an arm's vector; None if arms have none."""
         terms = self.terms
         first = next(iter(terms.arms.values()), None)
         shape: tuple[int, ...] | None = (terms.arm_size,) if terms.arm_size else None
@@ -499,32 +503,32 @@ class Made:
             raise InputError("arms", f"numbers of shape {shape}", f"matrices of rows of {d} numbers")
         return shape
 
-    def whole(self, shown: Mapping[str, float]) -> Array:
-        """A true context in the agents' units, (1, d): not a number where it is not known."""
-        raw = np.array([[shown.get(name, np.nan) for name in self.terms.context]])
+    def whole(self, revealed: Mapping[str, float]) -> Array:
+        """A true context in the agents' units, (1, d), with NaN where it is not known."""
+        raw = np.array([[revealed.get(name, np.nan) for name in self.terms.context]])
         return self.units.inside(raw)
 
     def knowledge(self, features: FeatureMap) -> Knowledge:
-        """What agents are told, with a prior for these features."""
+        """What agents know, with a prior for these features."""
         terms = self.terms
         mean, cov = prior(features, terms.prior_mean, terms.prior_cov)
         variance = None if terms.reward_var is None else np.asarray(terms.reward_var)
         return self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=variance)
 
     def refuse_large(self, field: str, agent: Agent, features: FeatureMap) -> None:
-        """Complain of features of which an agent would take more memory than may be; nothing is made yet."""
+        """Raise InputError if an agent would take too much memory with these features; none is allocated."""
         m = features.size
         shape: tuple[int, ...] = m, m
         if isinstance(features, PerArm) and in_blocks(features, self.terms.prior_cov):
             shape = features.arms, features.block, features.block
         mean, cov = (np.broadcast_to(np.zeros(()), size) for size in (m, shape))  # one number each
-        told = self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=None)
-        refuse_large(field, agent, told)
+        knowledge = self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=None)
+        refuse_large(field, agent, knowledge)
 
     def agent_named(self, field: str, name: str, features: FeatureMap, *, new: str = "") -> Agent:
-        """The agent of this name, if it can play here.
+        """The agent of this name; InputError if it cannot play this problem.
 
-        Where it is new `new` is the field that is at fault if it would take too much memory.
+        For a new agent, `new` is the field that an error names if it would take too much memory.
         """
         (agent,) = named([name], field, Catalogue(self.terms.rewards))
         if agent.can.see_bias is not None:
@@ -544,7 +548,7 @@ class Made:
 
 
 def channel_needed(channel: dict[str, Any] | None, agent: Agent) -> dict[str, Any] | None:
-    """A channel as it is written, without samples of contexts that this agent never looks at."""
+    """A channel as it is written, without samples of contexts that this agent does not use."""
     if channel is None:
         return None
     unused = {"sample", "contexts"} - {*agent.denoiser.needs_knowledge}

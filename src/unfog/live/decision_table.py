@@ -1,6 +1,6 @@
-"""Decisions as a table, a row each: out, to be looked at elsewhere; and in, from whoever made them.
+"""Export and import of decisions as a table, one row each.
 
-Decisions that were made elsewhere come in as forced ones, with their rewards and true contexts.
+Decisions that were made elsewhere are imported as forced ones, with their rewards and true contexts.
 """
 
 import json
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 FIRST = ("decision", "number", "time", "unit", "arm", "probability", "reward", "outcome")
 PARTS = ("context", "denoised", "sd", "true")
-PAID = ("learnt", "kept", "waits")  # other rewards are no part of what is learnt
-ERASED = "erased"  # the outcome of a decision whose context is gone
+LEARNT_OUTCOMES = ("learnt", "kept", "waits")  # the outcomes of rewards that count
+ERASED = "erased"  # the outcome of a decision whose context was erased
 
 
 def as_table(events: Iterable[Mapping[str, Any]], coordinates: Sequence[str]) -> Iterator[list[Any]]:
@@ -35,7 +35,7 @@ def as_table(events: Iterable[Mapping[str, Any]], coordinates: Sequence[str]) ->
     more = [f"{part}.{name}" for part in PARTS for name in coordinates]
     rows: dict[str, dict[str, Any]] = {}
     for event in events:
-        _into(rows, event)
+        _add_event(rows, event)
     yield [*FIRST, *more]
     for row in rows.values():
         if row.get("erased"):
@@ -43,15 +43,15 @@ def as_table(events: Iterable[Mapping[str, Any]], coordinates: Sequence[str]) ->
         yield [row.get(name) for name in (*FIRST, *more)]
 
 
-def _into(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> None:
-    """An event into the row of its decision."""
+def _add_event(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> None:
+    """Add an event to the row of its decision."""
     kind, row = event["kind"], rows.get(event["decision"] or "", {})
     if kind == "decide":
         parts = {f"{p}.{n}": x for p in ("context", "denoised", "sd") for n, x in event.get(p, {}).items()}
         first = {name: event.get(name) for name in (*FIRST, "erased")}
         rows[event["decision"]] = first | parts | {"outcome": "open"}
     elif kind == "reward":
-        if event["outcome"] in PAID:
+        if event["outcome"] in LEARNT_OUTCOMES:
             row |= {"outcome": event["outcome"], "reward": event["value"]}
     elif kind == "reveal":
         row |= {f"true.{name}": x for name, x in event.get("context", {}).items()}
@@ -67,8 +67,8 @@ def _into(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> None:
 class Row(NamedTuple):
     """A decision that was made elsewhere."""
 
-    number: int  # in the table, whose header is row 1
-    asked: dict[str, Any]  # what `decide` takes
+    number: int  # of the row; the header is row 1
+    arguments: dict[str, Any]  # what `decide` takes
     reward: float | None
     true: dict[str, float]
 
@@ -81,116 +81,123 @@ def from_table(problem: "Problem", table: IO[str]) -> int:
     `decision` is the key, so that a table that comes in again changes nothing. Other columns that `as_table`
     writes are passed over. So are rows whose `outcome` is `erased`: there is no context to learn from.
     """
-    rows = _read(problem, table)
+    rows = _read_rows(problem, table)
     with problem.processor.together():
-        for row in _tried(problem, rows):
-            made = problem.decide(**row.asked)
+        for row in _try_rows(problem, rows):
+            decision = problem.decide(**row.arguments)
             if row.reward is not None:
-                problem.reward(made.id, row.reward)
+                problem.reward(decision.id, row.reward)
             if row.true:
-                problem.reveal(made.id, row.true)
+                problem.reveal(decision.id, row.true)
     return len(rows)
 
 
-def _read(problem: "Problem", table: IO[str]) -> list[Row]:
-    """The rows, as far as each can be checked by itself."""
+def _read_rows(problem: "Problem", table: IO[str]) -> list[Row]:
+    """Read the rows, and check each by itself."""
     columns, rows = csv_rows(table)
-    places = {name: _column(columns, name) for name in problem.terms.context}
-    _refuse_columns(problem, columns, places)
-    found = [(at, dict(zip(columns, row, strict=True))) for at, row in rows]
-    return [_row(problem, places, row, at) for at, row in found if row.get("outcome") != ERASED]
+    contexts = {name: _find_column(columns, name) for name in problem.terms.context}
+    _check_columns(problem, columns, contexts)
+    numbered = [(number, dict(zip(columns, row, strict=True))) for number, row in rows]
+    return [
+        _read_row(problem, contexts, row, number) for number, row in numbered if row.get("outcome") != ERASED
+    ]
 
 
-def _column(columns: Sequence[str], name: str) -> str:
+def _find_column(columns: Sequence[str], name: str) -> str:
+    """The column with the noisy values of a coordinate."""
     for column in (f"context.{name}", name):
         if column in columns:
             return column
     raise InputError(f"context.{name}", "no such column", ", ".join(columns) or "columns with names")
 
 
-def _refuse_columns(problem: "Problem", columns: Sequence[str], places: Mapping[str, str]) -> None:
-    """Complain of a column that is missing, of one that there is not, and of one that is there twice."""
+def _check_columns(problem: "Problem", columns: Sequence[str], contexts: Mapping[str, str]) -> None:
+    """Raise InputError if a column is missing, unknown, or there twice."""
     check_there(columns, "arm", "arm")
     others = [f"{part}.{name}" for part in PARTS[1:] for name in problem.terms.context]
-    known = [*places.values(), *FIRST, "key", "at", *others]
-    for place, column in enumerate(columns):
+    known = [*contexts.values(), *FIRST, "key", "at", *others]
+    for i, column in enumerate(columns):
         if column not in known:
-            raise InputError(column or f"column {place + 1}", "no such column", ", ".join(known))
+            raise InputError(column or f"column {i + 1}", "no such column", ", ".join(known))
     check_once(columns)
 
 
-def _row(problem: "Problem", places: Mapping[str, str], row: Mapping[str, str], at: int) -> Row:
+def _read_row(
+    problem: "Problem", contexts: Mapping[str, str], row: Mapping[str, str], row_number: int
+) -> Row:
     def read(column: str) -> float | None:
         text = row.get(column, "").strip()
-        return number(f"row {at}, {column}", text, frozenset()) if text else None
+        return number(f"row {row_number}, {column}", text, frozenset()) if text else None
 
     if not row["arm"].strip():
-        raise InputError(f"row {at}, arm", "nothing", "the arm that was chosen")
-    asked: dict[str, Any] = {"context": {name: read(column) for name, column in places.items()}}
-    asked |= {name: row[name] for name in ("unit", "key") if row.get(name)}
-    asked |= {name: read(name) for name in ("probability", "at") if row.get(name)}
-    if "key" not in asked and row.get("decision"):
-        asked["key"] = row["decision"]
+        raise InputError(f"row {row_number}, arm", "nothing", "the arm that was chosen")
+    arguments: dict[str, Any] = {"context": {name: read(column) for name, column in contexts.items()}}
+    arguments |= {name: row[name] for name in ("unit", "key") if row.get(name)}
+    arguments |= {name: read(name) for name in ("probability", "at") if row.get(name)}
+    if "key" not in arguments and row.get("decision"):
+        arguments["key"] = row["decision"]
         if row["decision"].partition("-")[2] == problem.terms.uid[:8]:
             allowed = "a decision of elsewhere: this one is of the same problem"
-            raise InputError(f"row {at}, decision", row["decision"], allowed)
+            raise InputError(f"row {row_number}, decision", row["decision"], allowed)
     true = {name: read(f"true.{name}") for name in problem.terms.context}
     known = {name: value for name, value in true.items() if value is not None}
-    return Row(at, {**asked, "forced": row["arm"]}, read("reward"), known)
+    return Row(row_number, {**arguments, "forced": row["arm"]}, read("reward"), known)
 
 
-def _tried(problem: "Problem", rows: Iterable[Row]) -> list[Row]:
-    """Play all rows on a state of their own before one of them is written: what is left to do of each."""
-    processor, left, keys = problem.processor, list[Row](), set[str]()
+def _try_rows(problem: "Problem", rows: Iterable[Row]) -> list[Row]:
+    """Apply all rows to a separate state before one of them is written, and return what is left to do."""
+    processor, accepted, keys = problem.processor, list[Row](), set[str]()
     log = processor.log
     log.commit(log.last, log.epoch)
     state, _ = snapshot.restored(log, problem.name, processor.made(problem.name))
     for row in rows:
-        key = row.asked.get("key")
+        key = row.arguments.get("key")
         with in_place(f"row {row.number}"):
             if key in keys:
                 raise InputError("key", repr(key), "a key, or a decision, that no row before has")
-            left.append(_played(problem, state, row, processor.now(problem.name)))
+            accepted.append(_try_row(problem, state, row, processor.now(problem.name)))
         keys |= set() if key is None else {key}
-    return left
+    return accepted
 
 
-def _played(problem: "Problem", state: State, row: Row, now: float) -> Row:
-    """Decide, reward and reveal as the problem will; without the reward, where it is there already."""
-    decision, row = _decided(problem, state, row, now)
+def _try_row(problem: "Problem", state: State, row: Row, now: float) -> Row:
+    """Decide, reward and reveal as the problem will; drop the reward if it is there already."""
+    decision, row = _try_decision(problem, state, row, now)
     if row.reward is not None:
-        with _called("value", "reward"):
+        with _name_column("value", "reward"):
             paid = problem.terms.check_reward("value", row.reward)
             _carry_out(problem, state, Reward(decision, paid), now)
     if row.true:
-        with _called("context", "true"):
+        with _name_column("context", "true"):
             context_of("context", row.true, problem.terms.context, whole=False)
             _carry_out(problem, state, Reveal(decision, row.true), now)
     return row
 
 
 def _carry_out(problem: "Problem", state: State, command: Command, now: float) -> str:
-    """Do on a state of its own what the problem will do; the decision that it is about."""
+    """Apply a command to a separate state, as the problem will; the id of its decision."""
     event = command.prepare(state, now, partial(problem.processor.log.of, problem.name))
     if event is not None:
         command.apply(state, event, now)
     return str(command.target if event is None else event.decision)
 
 
-def _decided(problem: "Problem", state: State, row: Row, now: float) -> tuple[str, Row]:
-    """The decision of a row: it is there already, or it is made."""
-    key = row.asked.get("key")
-    command = Decide(requests.ask(state.made, **{name: x for name, x in row.asked.items() if name != "key"}))
+def _try_decision(problem: "Problem", state: State, row: Row, now: float) -> tuple[str, Row]:
+    """The id of a row's decision, which may be there already, and the row with what is left to do."""
+    key = row.arguments.get("key")
+    command = Decide(
+        requests.ask(state.made, **{name: x for name, x in row.arguments.items() if name != "key"})
+    )
     key = None if key is None else validation.check_name("key", key)
-    done = problem.processor.known(problem.name, command, key)
-    if done is not None:
-        decision = str(done.decision)
-        return decision, row._replace(reward=_unpaid(problem, decision, row.reward))
+    earlier = problem.processor.known(problem.name, command, key)
+    if earlier is not None:
+        decision = str(earlier.decision)
+        return decision, row._replace(reward=_new_reward(problem, decision, row.reward))
     return _carry_out(problem, state, command, now), row
 
 
-def _unpaid(problem: "Problem", decision: str, value: float | None) -> float | None:
-    """A reward that did not come with the table before; kept ones would be added up."""
+def _new_reward(problem: "Problem", decision: str, value: float | None) -> float | None:
+    """The reward, or None if the table was imported before: a kept reward must not be added twice."""
     events = problem.processor.log.of(problem.name, decision)
     paid = [json.loads(event.body)["value"] for event in events if event.kind == "reward"]
     if value is None or not paid:
@@ -201,10 +208,12 @@ def _unpaid(problem: "Problem", decision: str, value: float | None) -> float | N
 
 
 @contextmanager
-def _called(was: str, now: str) -> Iterator[None]:
-    """Complaints name the column."""
+def _name_column(argument: str, column: str) -> Iterator[None]:
+    """Make errors name the column instead of the argument."""
     try:
         yield
     except InputError as error:
-        field = now + error.field.removeprefix(was) if error.field.startswith(was) else error.field
-        raise error.renamed(field) from None
+        name = (
+            column + error.field.removeprefix(argument) if error.field.startswith(argument) else error.field
+        )
+        raise error.renamed(name) from None

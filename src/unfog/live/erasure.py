@@ -1,10 +1,10 @@
 """What goes when a unit is erased, and what stays.
 
 Erasing a unit, for instance a person, removes from the log its name, its contexts, noisy and true, what was
-computed from them, and the keys that may name it. Arms, probabilities and rewards stay, as numbers of nobody.
-What was learnt from its contexts goes as well: beliefs are made again from the rest of the log, and an event
-says that this was done, and when. Past decisions stay as they were made. They cannot be made again for
-comparison, since their inputs are gone.
+computed from them, and the keys that may name it. Arms, probabilities and rewards stay, but nothing says
+whose they are. What was learnt from its contexts goes as well: beliefs are rebuilt from the rest of the log,
+and an event records that this was done, and when. Past decisions stay as they were made. They cannot be
+recomputed for comparison, since their inputs are gone.
 """
 
 import json
@@ -17,13 +17,21 @@ from unfog.live.errors import Unknown
 if TYPE_CHECKING:
     from unfog.live.processor import Processor
 
-KEPT = ("number", "arm", "probability", "shares", "frozen", "given", "outcome")  # of an erased decision
+RETAINED_FIELDS = (
+    "number",
+    "arm",
+    "probability",
+    "shares",
+    "frozen",
+    "given",
+    "outcome",
+)  # of an erased decision
 
 
 def erase_unit(processor: "Processor", unit: str, only: str | None = None) -> dict[str, int]:
-    """Erase a unit in all problems of a store, or in one: how many decisions of each."""
+    """Erase a unit in all problems of a store, or in one; the number of its decisions in each."""
     log, cache = processor.log, processor.cache
-    with cache.saving, processor.lock:  # a snapshot that is on its way must not come after
+    with cache.saving, processor.lock:  # no snapshot that still contains the unit may be written afterwards
         log.commit(log.last, log.epoch)
         cache.clear()
         try:
@@ -33,32 +41,32 @@ def erase_unit(processor: "Processor", unit: str, only: str | None = None) -> di
 
 
 def _erase(processor: "Processor", unit: str, only: str | None) -> dict[str, int]:
-    unit, chosen = validation.check_name("unit", unit), processor.log.names()
+    unit, problems = validation.check_name("unit", unit), processor.log.names()
     if only is not None:
-        processor.made(only)  # an error where there is no such problem
-        chosen = [only]
-    found: dict[str, int] = {}
+        processor.made(only)  # raises Unknown if there is no such problem
+        problems = [only]
+    counts: dict[str, int] = {}
     rows: list[Row] = []
-    for problem in chosen:
+    for problem in problems:
         changed = _without_unit(processor, problem, unit)
         if changed:
             rows += changed
-            found[problem] = sum(row.kind == "decide" for row in changed)
-    if not found:
+            counts[problem] = sum(row.kind == "decide" for row in changed)
+    if not counts:
         raise Unknown("unit", repr(unit), "a unit that decisions were made for")
     rows.sort(key=lambda row: row.seq)
     last = processor.log.last
-    for number, (problem, decisions) in enumerate(found.items(), 1):
+    for number, (problem, decisions) in enumerate(counts.items(), 1):
         body = json.dumps({"decisions": decisions, "outcome": "done"})
         rows.append(Row(last + number, problem, "erase", None, None, processor.now(problem), body))
-    for problem in found:
+    for problem in counts:
         processor.log.discard(problem)
     processor.log.rewrite(rows)
-    return found
+    return counts
 
 
 def _without_unit(processor: "Processor", problem: str, unit: str) -> list[Row]:
-    """The events of a unit, without what must go."""
+    """The rows of a unit's events, without what is erased."""
     decisions, rows = set[str | None](), []
     for row in processor.log.read(problem):
         body: dict[str, Any] = json.loads(row.body)
@@ -68,6 +76,6 @@ def _without_unit(processor: "Processor", problem: str, unit: str) -> list[Row]:
             if row.decision in decisions and row.key is not None:
                 rows.append(row._replace(key=None))
             continue
-        left = {name: body[name] for name in KEPT if name in body} | {"erased": True}
-        rows.append(row._replace(key=None, body=json.dumps(left)))
+        retained = {name: body[name] for name in RETAINED_FIELDS if name in body} | {"erased": True}
+        rows.append(row._replace(key=None, body=json.dumps(retained)))
     return rows

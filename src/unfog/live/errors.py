@@ -1,4 +1,4 @@
-"""What may go wrong with a store: it could not do it, or what it was asked for does not fit what it holds."""
+"""The errors of a store: it failed, or a request contradicts what it contains."""
 
 import errno
 import sqlite3
@@ -17,7 +17,7 @@ SENTENCES = {
     sqlite3.SQLITE_NOMEM: "there is not enough memory",
 }
 
-# What SQLite may raise: of a damaged file it quotes bytes that are no text, and its quoting then fails.
+# What SQLite may raise. In messages about a damaged file it quotes bytes, which may be no valid text.
 FAILURES = (sqlite3.Error, UnicodeError)
 
 
@@ -47,8 +47,8 @@ class InternalError(RuntimeError):
     """
 
     def __init__(self, problem: str, kind: str, error: Exception) -> None:
-        said = f"{kind!r} of problem {problem!r} failed half-way with {type(error).__name__}"
-        super().__init__(f"{said}: a bug of unfog, or of your own code; nothing was changed")
+        message = f"{kind!r} of problem {problem!r} failed half-way with {type(error).__name__}"
+        super().__init__(f"{message}: a bug of unfog, or of your own code; nothing was changed")
 
 
 class Held(StoreError):
@@ -66,18 +66,18 @@ class Held(StoreError):
 
 
 class Reserved(StoreError):
-    """The log of the problem is being taken in: nothing else is done with it meanwhile."""
+    """The log of the problem is being imported: nothing else can be done with it meanwhile."""
 
 
 class Differs(StoreError):
-    """A decision would come out otherwise today. Its words hold what was believed: no log is to have them."""
+    """A decision would come out differently today. The message contains beliefs: do not log it."""
 
 
 class Lost(StoreError):
-    """Another process serves the problem by now: nothing can be written here any more."""
+    """Another process serves the problem now: this one can never write to it again."""
 
     def __init__(self, message: str, kept: int | None = None) -> None:
-        """`kept`: the last row of those that were written here, where that could be asked."""
+        """`kept`: the last row that this process wrote, if the database could be asked."""
         super().__init__(message)
         self.kept = kept
 
@@ -93,7 +93,7 @@ class Elsewhere(StoreError):
     """
 
     def __init__(self, message: str, url: str) -> None:
-        """`url`: where."""
+        """`url`: where the other process can be reached."""
         super().__init__(message)
         self.url = url
 
@@ -151,19 +151,19 @@ class Gone(InputError):
 
 
 class Stale(KeyError):
-    """What was asked for is not remembered any more: look it up in the file."""
+    """The row is no longer in memory: look it up in the file."""
 
 
 def reason(error: BaseException) -> str:
-    """Why it failed, in plain words, with what SQLite or the system said of it."""
+    """Why it failed, as part of a sentence for users, with the message of SQLite or the system."""
     if isinstance(error, StoreError):
         return str(error)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full"
     if isinstance(error, sqlite3.Error):
         code = vars(error).get("sqlite_errorcode", 0) & 0xFF  # the low byte is the kind, the rest its detail
-        said = f"SQLite says: {error}"
-        return f"{SENTENCES[code]} ({said})" if code in SENTENCES else said
+        message = f"SQLite says: {error}"
+        return f"{SENTENCES[code]} ({message})" if code in SENTENCES else message
     if isinstance(error, UnicodeError):
         return "the file is damaged (what should be text is not)"
     if isinstance(error, Exception):
@@ -172,6 +172,6 @@ def reason(error: BaseException) -> str:
 
 
 def is_busy(error: BaseException) -> bool:
-    """Whether somebody else has the lock."""
+    """Whether another connection has the lock."""
     code = vars(error).get("sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
