@@ -213,7 +213,7 @@ def _name_column(argument: str, column: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        name = (
-            column + error.field.removeprefix(argument) if error.field.startswith(argument) else error.field
-        )
-        raise error.renamed(name) from None
+        field = error.field
+        if field.startswith(argument):
+            field = column + field.removeprefix(argument)
+        raise error.renamed(field) from None
