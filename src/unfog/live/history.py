@@ -371,7 +371,7 @@ def _list_points(query: Asked, recent: Kept, indices: Ints) -> dict[str, Any]:
     points |= {"arm": data[ARM].astype(int).tolist(), "probability": plain(data[PROBABILITY])}
     points |= {"lowest": plain(data[LOWEST]), "reward": plain(data[REWARD])}
     for part, name in enumerate(("noisy", "denoised", "sd", "true")):
-        points[name] = _by_name(query.coordinates, data[layout.of(part)])
+        points[name] = _map_by_name(query.coordinates, data[layout.of(part)])
     return points
 
 
@@ -380,7 +380,7 @@ def plain(values: Array) -> Values:
     return [None if x != x else x for x in values.tolist()]
 
 
-def _by_name(names: Sequence[str], values: Array) -> dict[str, Values]:
+def _map_by_name(names: Sequence[str], values: Array) -> dict[str, Values]:
     """The values of each coordinate, from (d, n)."""
     return {name: plain(row) for name, row in zip(names, values, strict=True)}
 
@@ -440,10 +440,10 @@ def _list_tracks(query: Asked) -> dict[str, Any]:
     """Beliefs over time, in the caller's units."""
     track, units, names = query.track, query.units, query.coordinates
     tracks: dict[str, Any] = {"number": track.number.astype(int).tolist(), "time": track.time.tolist()}
-    tracks["bias"] = _by_name(names, (units.bias + track.bias * units.scale).T)
-    tracks["bias_sd"] = _by_name(names, (track.bias_sd * units.scale).T)
+    tracks["bias"] = _map_by_name(names, (units.bias + track.bias * units.scale).T)
+    tracks["bias_sd"] = _map_by_name(names, (track.bias_sd * units.scale).T)
     for name, values in (("z_square", track.z_square), ("e_value", track.e_value)):
-        tracks[name] = None if values is None else _by_name(names, values.T)
+        tracks[name] = None if values is None else _map_by_name(names, values.T)
     overall = track.e_value_of_all
     return tracks | {"e_value_of_all": None if overall is None else plain(overall)}
 

@@ -3,16 +3,16 @@
     add      queues rows; it does not touch the disk, so a caller may hold its own lock meanwhile
     commit   returns once a row is durable
 
-There is no writer thread. Whoever commits first writes the whole queue in one transaction, and those who
-waited find their rows written. So under load one fsync serves many rows. `Queue` holds the rows that wait for
-their commit and the numbers of the committed ones. `Recent` holds the keys of the newest rows, so that a
-caller who holds its lock can look one up without the disk.
+There is no writer thread. The first thread to commit writes the whole queue in one transaction, and threads
+that waited find their rows written. So under load one fsync serves many rows. `Queue` holds the rows that
+wait for their commit and the numbers of the committed ones. `Recent` holds the keys of the newest rows, so
+that a caller who holds its lock can look one up without the disk.
 
-When a commit fails, the backend is asked what it has: the queue is dropped, the backend is opened again and
-read, and `epoch` is raised. Callers must then drop what they built in memory on rows of an earlier epoch. The
-queue remembers up to which row each ended epoch was kept, for threads that still wait for a row of it. If the
-backend cannot be read, the error says that the fate of the row is not known. If another process has taken the
-problem over, `lost` says so, and nothing is written here again.
+When a commit fails, the backend may or may not have written the rows. So the queue is dropped, the backend is
+opened again and read, and `epoch` is raised. Callers must then drop what they built in memory on rows of an
+earlier epoch. The queue remembers the last durable row of each epoch that ended, for threads that still wait
+for a row of it. If the backend cannot be read, the error says that the fate of the row is not known. If
+another process has taken over the problem, `lost` says so, and nothing is written here again.
 """
 
 import contextlib
@@ -31,10 +31,10 @@ from unfog.live.backend import Backend, Change, Row
 from unfog.live.errors import Conflict, Lost, Stale, StoreError
 from unfog.validation import InputError
 
-SIZE = 4096  # keys that are remembered
+SIZE = 4096  # keys in memory
 ENDED = 1000  # epochs whose end is remembered
 CHUNK = 10_000  # rows read at a time, while others wait
-_opened: "WeakSet[Log]" = WeakSet()
+_open_logs: "WeakSet[Log]" = WeakSet()
 
 
 class Log:
@@ -43,9 +43,9 @@ class Log:
     def __init__(self, backend: Backend) -> None:
         """Open the backend, or create what is not there yet."""
         self.backend = backend
-        self.lost: Lost | None = None  # who has it now
+        self.lost: Lost | None = None  # set once another process has taken over
         self._queue = Queue(backend.name, backend.only)
-        self._commits = threading.Lock()  # whoever uses the connection has it
+        self._commits = threading.Lock()  # held by the thread that uses the connection
         self._closed = False
         self._failures: tuple[type[BaseException], ...] = (*backend.failures, OSError, StoreError)
         try:
@@ -53,23 +53,23 @@ class Log:
         except BaseException:
             backend.close()
             raise
-        _opened.add(self)
+        _open_logs.add(self)
         if rewriting:
             self._finish_rewriting()
 
     @property
     def path(self) -> Path | None:
-        """The file, where it is one."""
+        """The file; None for a database."""
         return self.backend.path
 
     @property
     def last(self) -> int:
-        """The highest number handed out, queued or committed."""
+        """The number of the last row, queued or committed."""
         return self._queue.last
 
     @property
     def committed(self) -> int:
-        """The highest number that is durable."""
+        """The number of the last durable row."""
         return self._queue.committed
 
     def time_of(self, problem: str) -> float:
@@ -78,7 +78,7 @@ class Log:
 
     @property
     def epoch(self) -> int:
-        """Raised when a commit failed: everything in memory that was built on queued rows must be dropped."""
+        """Increased when a commit fails: whatever was built in memory on queued rows must then be dropped."""
         return self._queue.epoch
 
     def __enter__(self) -> Self:
@@ -91,28 +91,28 @@ class Log:
         self.close()
 
     def announce(self, url: str | None) -> None:
-        """Tell those who are refused where this store can be reached."""
+        """Publish the address at which other processes can reach this store."""
         self.backend.announce(url)
 
     @property
     def closed(self) -> bool:
-        """Whether it was given back."""
+        """Whether it was closed."""
         return self._closed
 
     @property
     def busy(self) -> bool:
-        """Whether somebody uses the backend, so that whoever wants to has to wait."""
+        """Whether a thread uses the backend, so that others have to wait."""
         return self._commits.locked()
 
     def names(self) -> list[str]:
         """The problems, in the order of their first rows, queued ones included."""
-        queued = self._queue.problems()  # first: what is committed in between is in both
+        queued = self._queue.problems()  # first, since a row that is committed in between is then in both
         return list(dict.fromkeys([*self.backend.tails, *queued]))
 
     def add(self, rows: Sequence[Row], epoch: int | None = None) -> int:
-        """Queue rows that follow `last`; the last one's number is the ticket for `commit`.
+        """Queue rows that follow `last`; the number of the last one is the ticket for `commit`.
 
-        With `epoch` the rows are refused if what they were built on has been dropped since.
+        With `epoch` the rows are refused if that epoch has ended since.
         """
         return self._queue.add(rows, epoch)
 
@@ -122,19 +122,19 @@ class Log:
             return
         with self._commits:
             if epoch == self.epoch and ticket > self.committed:
-                self._ready()
+                self._ensure_open()
                 self._flush()
             elif self._queue.is_open(epoch):
-                with contextlib.suppress(StoreError):  # said in the next line: it is not known
-                    self._ready()
+                with contextlib.suppress(StoreError):  # the next line raises that the fate is not known
+                    self._ensure_open()
             self._queue.settle(ticket, epoch)
 
     def kept(self, ticket: int, epoch: int) -> bool | None:
-        """Whether the row with this number, queued in this epoch, is durable; None: not known. No disk."""
+        """Whether the row with this number, queued in this epoch, is durable; None: unknown. No disk."""
         return self._queue.kept(ticket, epoch)
 
     def read(self, problem: str | None = None, after: int = 0, upto: int | None = None) -> Iterator[Row]:
-        """Committed rows in order, of one problem or of all; others may write while this goes on."""
+        """Committed rows in order, of one problem or of all; other threads may write meanwhile."""
         with self._using("the rows"):
             upto = self.committed if upto is None else min(upto, self.committed)
         return self._stream(problem, after, upto)
@@ -149,12 +149,12 @@ class Log:
             after = rows[-1].seq
 
     def find(self, problem: str, key: str) -> tuple[Row | None, int]:
-        """The committed row with this key, and up to which row this was looked for."""
+        """The committed row with this key, and the last row that was searched."""
         with self._using("the row of a key") as backend:
             return backend.keyed(problem, key), self.committed
 
     def recent(self, problem: str, key: str, mark: int) -> Row | None:
-        """The row with this key after `mark`, queued or committed; Stale where that is forgotten. No disk."""
+        """The row with this key after `mark`, queued or committed; Stale if not in memory. No disk."""
         return self._queue.recent(problem, key, mark)
 
     def of(self, problem: str, decision: str) -> list[Row]:
@@ -165,25 +165,25 @@ class Log:
             return rows + queued
 
     def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
-        """The newest that was kept and is whole: its row, its fingerprint and itself."""
+        """The newest undamaged snapshot: the row up to which it goes, its fingerprint and its bytes."""
         with self._using(f"the snapshot of {problem!r}") as backend:
             return backend.snapshot(problem)
 
     def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
-        """Keep a snapshot of what the rows up to `seq` say; the two newest are kept."""
+        """Store a snapshot of the state after row `seq`; the two newest are kept."""
         with self._commits:
             self._change(lambda: self.backend.keep(problem, seq, fingerprint, blob))
 
     def discard(self, problem: str) -> None:
-        """Throw the snapshots of a problem away."""
+        """Delete the snapshots of a problem."""
         with self._commits:
             self._change(lambda: self.backend.discard(problem))
 
     def rewrite(self, rows: Sequence[Row]) -> None:
-        """Replace keys and bodies of rows that are there and append those that follow, in one transaction.
+        """Replace keys and bodies of existing rows and append those that follow, in one transaction.
 
-        Then the backend is rebuilt, so that the old bytes are nowhere in it. Where that fails the rows are
-        rewritten, the error says so, and it is done when the store is opened again.
+        Then the backend is rebuilt, so that it contains the old bytes nowhere. If only that fails, the error
+        says that the rows are rewritten, and the backend is rebuilt when the store is opened again.
         """
         with self._commits:
             self._change(None)  # some of the rows may still be queued
@@ -192,18 +192,18 @@ class Log:
                 self._queue.add([row for row in rows if row.seq > self.committed], self.epoch)
             self._change(lambda: self.backend.rewrite(old))
             self._queue.forget()
-            with self._saying("the rows are rewritten, but their old text may still be in the file"):
-                self._ready().rebuild()
+            with self._wrap_errors("the rows are rewritten, but their old text may still be in the file"):
+                self._ensure_open().rebuild()
 
     def backup(self, path: object) -> None:
-        """Copy all rows to a new file, which can be opened as a store; others work meanwhile."""
+        """Copy all rows to a new file, which can be opened as a store; other threads work meanwhile."""
         with self._commits:
             self._change(None)
-            self._ready().backup(path, self._pause)
+            self._ensure_open().backup(path, self._pause)
 
     @contextlib.contextmanager
     def _pause(self) -> Iterator[None]:
-        """Leave the connection to others for a while."""
+        """Let other threads use the connection for a while."""
         self._commits.release()
         try:
             yield
@@ -211,7 +211,7 @@ class Log:
             self._commits.acquire()
 
     def close(self) -> None:
-        """Commit what is queued and give the backend back. To close it again does nothing."""
+        """Commit what is queued and close the backend. Closing it again does nothing."""
         with self._commits:
             if self._closed:
                 return
@@ -227,19 +227,20 @@ class Log:
 
     @contextlib.contextmanager
     def _using(self, what: str) -> Iterator[Backend]:
-        """The backend, alone; an error says what of it could not be read."""
-        with self._commits, self._saying(f"{what} could not be read"):
-            yield self._ready()
+        """The backend, for this thread alone; errors say what could not be read."""
+        with self._commits, self._wrap_errors(f"{what} could not be read"):
+            yield self._ensure_open()
 
     @contextlib.contextmanager
-    def _saying(self, what: str) -> Iterator[None]:
+    def _wrap_errors(self, what: str) -> Iterator[None]:
+        """Turn errors of the backend into a StoreError that begins with `what`."""
         try:
             yield
         except self.backend.failures as error:
             raise StoreError(f"{self.backend.label}: {what}: {self.backend.reason(error)}") from error
 
-    def _ready(self) -> Backend:
-        """The backend, opened again where a failure closed it. The caller holds the lock."""
+    def _ensure_open(self) -> Backend:
+        """The backend, reopened if a failure closed it. The caller holds the lock."""
         if self._closed or self.lost is not None:
             raise StoreError(f"{self.backend.name} cannot be used: {self._queue.unusable}")
         if not self.backend.is_open:
@@ -249,19 +250,19 @@ class Log:
         return self.backend
 
     def _change(self, change: Change | None) -> None:
-        """The queue and this change in one transaction, or an error."""
-        self._ready()
+        """Commit the queue and this change in one transaction, or raise."""
+        self._ensure_open()
         epoch, ticket = self.epoch, self.last
-        alone = ticket == self.committed
+        is_empty = ticket == self.committed
         self._flush(change)
         if epoch != self.epoch:
-            self._queue.settle(ticket, epoch)  # the rows show whether the transaction is there
-            if alone:
-                said = f"it is not known whether it was done: {self._queue.why(epoch)}"
-                raise StoreError(f"{self.backend.name}: {said}")
+            self._queue.settle(ticket, epoch)  # the rows show if the transaction was committed
+            if is_empty:
+                message = f"it is not known whether it was done: {self._queue.why(epoch)}"
+                raise StoreError(f"{self.backend.name}: {message}")
 
     def _flush(self, change: Change | None = None) -> None:
-        """One transaction for all that is queued. Whatever happens, afterwards memory and backend agree."""
+        """Commit all that is queued in one transaction. Afterwards memory and backend agree in any case."""
         try:
             rows = self._queue.rows()
             self.backend.write(rows, change)
@@ -273,17 +274,17 @@ class Log:
             raise
 
     def _fail(self, error: BaseException) -> None:
-        """Drop what is queued and see what the backend says."""
+        """Drop what is queued, and open the backend again to see which rows it has."""
         self._queue.drop(self.backend.reason(error))
         self.backend.close_connection()
         if isinstance(error, Lost):
             self._lose(error)
             return
-        with contextlib.suppress(StoreError):  # then every use tries again, and says why it cannot
+        with contextlib.suppress(StoreError):  # every later use tries again, and raises if it fails
             self._open()
 
     def _open(self) -> bool:
-        """Open the backend and take from it what is there; whether a rewriting was cut short."""
+        """Open the backend and load its last rows; returns whether a rewriting was interrupted."""
         try:
             last, rewriting = self.backend.open()
         except Lost as error:
@@ -293,12 +294,12 @@ class Log:
         return rewriting
 
     def _lose(self, error: Lost) -> None:
-        """Never to be used again."""
+        """Refuse any further use, since another process has taken over."""
         self.lost = error
         self._queue.lose(str(error), error.kept)
 
     def _finish_rewriting(self) -> None:
-        """Rebuild the backend where that is still to come; if it cannot be, that is said, not hidden."""
+        """Rebuild the backend after an interrupted rewriting; warn if that fails."""
         try:
             with self._using("the file") as backend:
                 backend.rebuild()
@@ -306,7 +307,7 @@ class Log:
             warnings.warn(f"erased text may still be in the file: {error}", stacklevel=3)
 
     def _leave_to_parent(self) -> None:
-        """After a fork, be closed in the child, with locks that no thread holds."""
+        """After a fork, close the log in the child, with new locks that no thread holds."""
         self._closed = True
         self._commits = threading.Lock()
         self._queue = Queue(self.backend.name, self.backend.only)
@@ -315,17 +316,18 @@ class Log:
 
 
 class Queue:
-    """Rows on their way to the backend called `name`. No method touches the disk."""
+    """The rows that wait for their commit to the backend `name`. No method touches the disk."""
 
     def __init__(self, name: str, only: str | None = None) -> None:
-        """`only`: the problem whose rows alone are taken."""
+        """`only`: the only problem whose rows are accepted; None: any."""
         self.name, self._only = name, only
         self.last = self.committed = self.epoch = 0
         self._times: dict[str, float] = {}  # of the last row of each problem
         self.unusable = ""  # why nothing can be added
         self._rows: list[Row] = []
         self._recent = Recent()
-        self._ended: dict[int, tuple[int | None, str]] = {}  # up to which row an epoch was kept, and why
+        # Of each epoch that ended, its last durable row, if known, and why it ended.
+        self._ended: dict[int, tuple[int | None, str]] = {}
         self._lock = threading.Lock()
 
     def problems(self) -> list[str]:
@@ -338,7 +340,7 @@ class Queue:
         return self._times.get(problem, 0.0)
 
     def add(self, rows: Sequence[Row], epoch: int | None) -> int:
-        """Queue rows that follow the last one; the number of the last of them."""
+        """Queue rows that follow the last one; returns the number of the last of them."""
         with self._lock:
             if self.unusable:
                 raise StoreError(f"{self.name} cannot be used: {self.unusable}; nothing was changed")
@@ -346,7 +348,7 @@ class Queue:
                 raise StoreError(
                     f"{self.name}: rows before these were not kept; nothing was changed; ask again"
                 )
-            self._refuse_others(rows)
+            self._check_problem(rows)
             times = check(rows, self.last, self._times)
             self._recent.check(rows)
             self._rows.extend(rows)
@@ -355,7 +357,7 @@ class Queue:
             self.last = rows[-1].seq
             return self.last
 
-    def _refuse_others(self, rows: Sequence[Row]) -> None:
+    def _check_problem(self, rows: Sequence[Row]) -> None:
         for row in rows if self._only is not None else ():
             if row.problem != self._only:
                 raise InputError("problem", repr(row.problem), f"{self._only!r}, which alone is kept here")
@@ -371,13 +373,13 @@ class Queue:
             return list(self._rows)
 
     def done(self, rows: Sequence[Row]) -> None:
-        """These, the first that waited, are committed."""
+        """Note that these rows, the first of the queue, are committed."""
         with self._lock:
             del self._rows[: len(rows)]
             self.committed = rows[-1].seq if rows else self.committed
 
     def drop(self, why: str) -> None:
-        """End the epoch: the rows that wait were not kept, as far as is known."""
+        """End the epoch and drop the queue; whether its rows are durable is not known yet."""
         with self._lock:
             self.unusable = why
             self._ended[self.epoch] = (None, why)
@@ -387,27 +389,27 @@ class Queue:
             self._recent.start(self.committed)
 
     def load(self, times: dict[str, float], last: int) -> None:
-        """Take what the backend says; epochs whose end was not known have it now."""
+        """Load what the backend has; the last durable row of ended epochs is now known."""
         with self._lock:
             self.last, self.committed, self._times = last, last, times
             self._recent.start(last)
             self._end(last)
             self.unusable = ""
 
-    def lose(self, why: str, kept: int | None) -> None:
-        """Never take a row again; the last that was kept is known, or not."""
+    def lose(self, why: str, last: int | None) -> None:
+        """Refuse rows from now on; `last` is the last durable row, if known."""
         with self._lock:
             self.unusable = why
-            self._end(kept)
+            self._end(last)
 
     def _end(self, last: int | None) -> None:
-        for epoch, (kept, why) in self._ended.items():
-            self._ended[epoch] = (last if kept is None else kept, why)
+        for epoch, (known, why) in self._ended.items():
+            self._ended[epoch] = (last if known is None else known, why)
         for epoch in list(self._ended)[:-ENDED]:
             del self._ended[epoch]
 
     def forget(self) -> None:
-        """Rows were rewritten: those in memory may not be as they were."""
+        """Forget recent rows, since they may have been rewritten."""
         with self._lock:
             self._recent.start(self.committed)
 
@@ -417,7 +419,7 @@ class Queue:
         return ticket <= self.committed and epoch == self.epoch
 
     def kept(self, ticket: int, epoch: int) -> bool | None:
-        """Whether a row that was queued is durable, or lost; None while that is not known."""
+        """Whether a queued row is durable; None while that is not known."""
         with self._lock:
             if epoch == self.epoch:
                 return True if ticket <= self.committed else None
@@ -425,22 +427,22 @@ class Queue:
             return None if last is None else ticket <= last
 
     def is_open(self, epoch: int) -> bool:
-        """Whether the end of this epoch is not known yet."""
+        """Whether the last durable row of this ended epoch is not known yet."""
         return epoch in self._ended and self._ended[epoch][0] is None
 
     def why(self, epoch: int) -> str:
-        """What ended an epoch."""
+        """Why an epoch ended."""
         return self._ended[epoch][1]
 
     def settle(self, ticket: int, epoch: int) -> None:
-        """Return where the row is kept, else say what became of it."""
-        kept, why = self._ended.get(epoch, (0, "its epoch is long over"))
+        """Return if the row is durable, else raise what became of it."""
+        last, why = self._ended.get(epoch, (0, "its epoch is long over"))
         if epoch == self.epoch:
-            kept, why = self.committed, "there is no such row"
-        if kept is None and ticket > self.committed:
-            said = f"it is not known whether row {ticket} was kept: {why}"
-            raise StoreError(f"{self.name}: {said}; to ask again with the same key tells")
-        if kept is not None and ticket > kept:
+            last, why = self.committed, "there is no such row"
+        if last is None and ticket > self.committed:
+            message = f"it is not known whether row {ticket} was kept: {why}"
+            raise StoreError(f"{self.name}: {message}; to ask again with the same key tells")
+        if last is not None and ticket > last:
             raise StoreError(f"{self.name}: row {ticket} was not kept: {why}; nothing was changed")
 
 
@@ -452,12 +454,12 @@ class Recent:
         self._rows: OrderedDict[tuple[str, str], Row] = OrderedDict()
 
     def start(self, floor: int) -> None:
-        """Remember nothing, from here on."""
+        """Forget all rows; rows after `floor` will be remembered."""
         self.floor = floor
         self._rows.clear()
 
     def check(self, rows: Sequence[Row]) -> None:
-        """Refuse a key that is taken: at the commit it would take the rows of others down with it."""
+        """Raise Conflict for a key that is used: at the commit it would make rows of other callers fail."""
         keys = [(row.problem, row.key) for row in rows if row.key is not None]
         if len(set(keys)) < len(keys):
             raise Conflict("key", [key for _, key in keys], "a key for each row")
@@ -466,7 +468,7 @@ class Recent:
                 raise Conflict("key", key[1], "a key that no other row of the problem has")
 
     def add(self, rows: Sequence[Row], committed: int) -> None:
-        """Remember rows; the oldest are forgotten, those not yet committed never."""
+        """Remember rows; the oldest are forgotten, but never one that is not committed."""
         for row in rows:
             if row.key is not None:
                 self._rows[row.problem, row.key] = row
@@ -486,27 +488,28 @@ class Recent:
 
 
 def check(rows: Sequence[Row], last: int, times: Mapping[str, float]) -> dict[str, float]:
-    """Refuse rows that do not follow the last, or go back in the time of their problem.
+    """Raise InputError for rows that do not follow the last, or go back in the time of their problem.
 
-    The times of the last row of each of their problems.
+    Returns the time of the last row of each of their problems.
     """
     if not rows:
         raise InputError("rows", "none", "at least one row")
-    found: dict[str, float] = {}
+    last_times: dict[str, float] = {}
     for row in rows:
         if row.seq != last + 1:
             raise InputError("seq", row.seq, f"{last + 1}, which follows the last row")
-        before = found.get(row.problem, times.get(row.problem, 0.0))
+        before = last_times.get(row.problem, times.get(row.problem, 0.0))
         if not isfinite(row.time) or row.time < before:
             raise InputError("time", row.time, f"at least {before}, the time of the problem's last row")
-        last, found[row.problem] = row.seq, row.time
-    return found
+        last, last_times[row.problem] = row.seq, row.time
+    return last_times
 
 
-def _leave_all() -> None:
-    for log in list(_opened):
+def _leave_all_to_parent() -> None:
+    """Close all logs in a forked child."""
+    for log in list(_open_logs):
         log._leave_to_parent()
 
 
 if os.name == "posix":
-    os.register_at_fork(after_in_child=_leave_all)
+    os.register_at_fork(after_in_child=_leave_all_to_parent)

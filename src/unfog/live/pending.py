@@ -1,4 +1,4 @@
-"""Open decisions: how long a reward or a true context may still come; and what is known of closed ones.
+"""Open decisions, and how long their rewards and true contexts may still come; and closed decisions.
 
 Rewards are accepted within `wait` and true contexts within `within`, both counted from the time of the
 decision. So decisions stop waiting in the order in which they were made.
@@ -7,9 +7,9 @@ The state knows everything about an open decision (`Open`). For a closed one the
 rows say whether it was voided, rewarded or expired, and what was revealed. What becomes of a report is in
 live/commands.py.
 
-Of an open decision each agent keeps a `CompactDecision`: what was believed of its context, but neither its
-design nor the belief about theta, which are made anew when they are needed. So an open decision takes a few
-hundred bytes however many arms there are. Only learners that look back have a belief which cannot be made
+For each agent, an open decision has a `CompactDecision`: the belief about its context, but neither its design
+nor the belief about theta, which are computed again when they are needed. So an open decision takes a few
+hundred bytes, however many arms there are. Only learners that look back have a belief that cannot be computed
 again.
 """
 
@@ -34,58 +34,58 @@ from unfog.maths.trees import contiguous
 
 
 class CompactTerm(NamedTuple):
-    """What a round says of theta, where it can be taken back; of its row only what is not zero."""
+    """What a round adds to the belief about theta, so that it can be undone, without the zeros of its row."""
 
-    places: Ints  # (n,)
+    indices: Ints  # (n,)
     row: Array  # (n,)
     variance: Array  # (1,)
     value: Any  # (1,), or () where it is the reward
 
     @classmethod
     def of(cls, term: Term) -> Self:
-        """Without the zeros of its row."""
-        (places,) = np.nonzero(term.row[0])
-        return cls(places, term.row[0, places], np.broadcast_to(term.variance, (1,)), term.value)
+        """Drop the zeros of a term's row."""
+        (indices,) = np.nonzero(term.row[0])
+        return cls(indices, term.row[0, indices], np.broadcast_to(term.variance, (1,)), term.value)
 
     def whole(self, size: int) -> Term:
-        """With a row (1, m)."""
+        """The term with a full row, (1, m)."""
         row = np.zeros((1, size))
-        row[0, self.places] = self.row
+        row[0, self.indices] = self.row
         return Term(row, self.variance, self.value)
 
 
 class CompactDecision(NamedTuple):
-    """An open decision as one agent saw it."""
+    """An open decision as one agent sees it."""
 
-    noisy: Array  # (1, d)  as the denoiser was shown it
-    context: Context  # as it was believed to be
+    noisy: Array  # (1, d)  as the denoiser got it
+    context: Context  # the belief about it at the decision
     moment: Moment | None = None
     belief: Belief | None = None  # about theta, of learners that look back
     reward: Array | None = None  # (1,)
-    known: Array | None = None  # (1, d)  the true context as far as it is known, not a number elsewhere
+    known: Array | None = None  # (1, d)  the true context, NaN where it is not known
     term: CompactTerm | None = None
 
     @classmethod
     def of(cls, denoised: Denoised) -> Self:
-        """When a reading was denoised, before its reward."""
+        """From a denoised reading, before its reward."""
         reading = denoised.reading
-        made: Self = contiguous(cls(reading.noisy, denoised.context, reading.moment, denoised.belief))
-        return made
+        compact: Self = contiguous(cls(reading.noisy, denoised.context, reading.moment, denoised.belief))
+        return compact
 
     def whole(self, runner: Runner, arm: int, features: FeatureMap, theta: Belief | None = None) -> Decision:
-        """The decision as the round knows it, with what is believed of theta by now, unless that is given."""
-        agent, place = runner.agent, np.asarray([arm])
+        """The decision as a round needs it; `theta` defaults to the current belief about theta."""
+        agent, arms = runner.agent, np.asarray([arm])
         if agent.awaits_context and self.known is not None:
             design, context = features.at(self.known), None
         else:
             design, context = features.design(self.context), self.context
         belief = theta or self.belief or runner.theta()
-        rewinds = agent.can.look_back
-        unbiased = None if rewinds is None else rewinds[0].unbiased(runner.setup.denoiser, self.noisy)
+        look_back = agent.can.look_back
+        unbiased = None if look_back is None else look_back[0].unbiased(runner.setup.denoiser, self.noisy)
         return Decision(
-            place,
+            arms,
             self.context,
-            Evidence(features, design, belief, place, unbiased, context=context),
+            Evidence(features, design, belief, arms, unbiased, context=context),
             self.noisy,
             reward=self.reward,
             term=None if self.term is None else self.term.whole(runner.known.prior_mean.shape[-1]),
@@ -94,21 +94,21 @@ class CompactDecision(NamedTuple):
         )
 
     def after(self, decision: Decision) -> Self:
-        """What is kept of it once the round is done with it."""
+        """The compact form of the decision that a round has returned."""
         term = None if decision.term is None else CompactTerm.of(decision.term)
         belief = None if decision.reward is not None else self.belief
         known = contiguous(decision.known)
         return self._replace(reward=decision.reward, known=known, term=term, belief=belief)
 
     def grown(self, known: Knowledge) -> Self:
-        """After arms came; learners that look back have kept a belief with it."""
+        """Extend the belief, if it has one, to arms that were added."""
         if self.belief is None:
             return self
         return self._replace(belief=contiguous(grown_belief(known, self.belief)))
 
 
 class Open:
-    """A decision that may still change something: its reward, or its true context, may come."""
+    """A decision whose reward or true context may still come."""
 
     __slots__ = (
         "arm",
@@ -143,15 +143,15 @@ class Open:
     ) -> None:
         self.id, self.number, self.unit, self.time = id_, number, unit, time
         self.arm, self.place, self.vector, self.seen = arm, place, vector, seen
-        self.lost = lost  # coordinates of its reading
+        self.lost = lost  # coordinates that its reading lacks
         self.rewards: list[float] = []  # kept until the wait is over
-        self.paid: float | None = None  # what was learnt
-        self.shown: dict[str, float] = {}  # of the true context
+        self.paid: float | None = None  # the reward that was learnt
+        self.shown: dict[str, float] = {}  # revealed coordinates of the true context
         self.settled = self.voided = self.expired = self.dropped = False
 
     @property
     def brought(self) -> dict[str, Any] | None:
-        """The arm that was chosen with its vector, where arms came with the decision."""
+        """The chosen arm with its vector, if arms came with the decision."""
         return None if self.vector is None else {self.arm: self.vector}
 
     def content(self) -> tuple[Any, ...]:
@@ -162,105 +162,107 @@ class Open:
 
     @classmethod
     def filled(cls, content: Sequence[Any]) -> "Open":
-        """From what `content` gave."""
-        found = cls(*content[:9])
-        found.rewards, found.paid, found.shown = content[9:12]
-        found.settled, found.voided, found.expired, found.dropped = content[12]
-        return found
+        """Restore a decision from what `content` returned."""
+        pending = cls(*content[:9])
+        pending.rewards, pending.paid, pending.shown = content[9:12]
+        pending.settled, pending.voided, pending.expired, pending.dropped = content[12]
+        return pending
 
 
 class Windows:
-    """The open decisions by id, oldest first, and what is waited for of each."""
+    """The open decisions by id, oldest first, and what each still waits for."""
 
     def __init__(self, wait: float | None, within: float | None) -> None:
-        """None is open yet."""
-        self._wait, self._within = wait, within
+        """Start without decisions; None means that there is no end to a wait."""
+        self._wait, self._reveal_within = wait, within
         self.open: dict[str, Open] = {}  # all of them
-        # Ordered dictionaries, since their first entry is found at once also after many were taken away.
-        self._waiting = OrderedDict[str, None]()  # their reward may come, and there is an end to that
-        self._hidden = OrderedDict[str, None]()  # their true context may come, and an agent learns from it
-        self.overdue: dict[str, None] = {}  # a reward awaits a context that can come no more
-        self._recent: dict[str, list[str]] = {}  # of each unit, for agents that learn from a round again
+        # Ordered dictionaries, whose first entry is found fast even after many were removed.
+        self._awaiting_reward = OrderedDict[str, None]()  # only if the wait has an end
+        self._awaiting_context = OrderedDict[str, None]()  # only if an agent learns from contexts
+        self.overdue: dict[str, None] = {}  # their reward awaits a context that is too late by now
+        self._recent: dict[str, list[str]] = {}  # by unit, for agents that learn from a round again later
 
-    def enter(self, found: Open, hidden: bool, again: bool) -> None:
-        """One more; whether someone learns from its true context, and from the round once more later."""
-        self.open[found.id] = found
+    def enter(self, pending: Open, hidden: bool, again: bool) -> None:
+        """Add a decision; whether an agent learns from its true context, and from the round again later."""
+        self.open[pending.id] = pending
         if self._wait is not None:
-            self._waiting[found.id] = None
+            self._awaiting_reward[pending.id] = None
         if hidden:
-            self._hidden[found.id] = None
+            self._awaiting_context[pending.id] = None
         if again:
-            self._recent.setdefault(found.unit, []).append(found.id)
+            self._recent.setdefault(pending.unit, []).append(pending.id)
 
-    def settle(self, found: Open) -> None:
-        """Its reward is no longer waited for."""
-        found.settled = True
-        self._waiting.pop(found.id, None)
+    def settle(self, pending: Open) -> None:
+        """Stop waiting for its reward."""
+        pending.settled = True
+        self._awaiting_reward.pop(pending.id, None)
 
-    def is_hidden(self, found: Open) -> bool:
-        """Whether its true context may still come, to someone who learns from it."""
-        return found.id in self._hidden
+    def is_hidden(self, pending: Open) -> bool:
+        """Whether its true context may still come, and an agent learns from it."""
+        return pending.id in self._awaiting_context
 
     def unpaid(self, time: float) -> Iterator[Open]:
         """The decisions whose wait for a reward is over at this time."""
-        return self._past(self._waiting, self._wait, time)
+        return self._past_due(self._awaiting_reward, self._wait, time)
 
     def unseen(self, time: float) -> Iterator[Open]:
         """The decisions whose true context would be too late at this time."""
-        return self._past(self._hidden, self._within, time)
+        return self._past_due(self._awaiting_context, self._reveal_within, time)
 
-    def _past(self, names: OrderedDict[str, None], span: float | None, time: float) -> Iterator[Open]:
+    def _past_due(self, names: OrderedDict[str, None], span: float | None, time: float) -> Iterator[Open]:
         for name in names:
             if span is None or self.open[name].time + span > time:
                 return
             yield self.open[name]
 
-    def shut(self, found: Open) -> None:
-        """Its true context is too late."""
-        del self._hidden[found.id]
+    def shut(self, pending: Open) -> None:
+        """Stop waiting for its true context."""
+        del self._awaiting_context[pending.id]
 
     def before(self, unit: str, rounds: int) -> Open | None:
-        """The decision of a unit so many rounds before its last, where it is still open."""
+        """The decision of a unit `rounds` before its last one, if it is still open."""
         recent = self._recent.get(unit, ())
         return self.open.get(recent[-1 - rounds]) if len(recent) > rounds else None
 
     def forget(self, unit: str, rounds: int) -> list[Open]:
-        """Decisions of a unit that are so many rounds ago, or more: they are not learnt from again."""
+        """Forget decisions of a unit that are `rounds` ago or more, and return those that are open."""
         recent = self._recent.get(unit, [])
-        gone = [recent.pop(0) for _ in range(len(recent) - rounds)]
-        return [self.open[name] for name in gone if name in self.open]
+        forgotten = [recent.pop(0) for _ in range(len(recent) - rounds)]
+        return [self.open[name] for name in forgotten if name in self.open]
 
-    def is_recent(self, found: Open) -> bool:
-        """Whether it will be learnt from again."""
-        return found.id in self._recent.get(found.unit, ())
+    def is_recent(self, pending: Open) -> bool:
+        """Whether an agent will learn from it again."""
+        return pending.id in self._recent.get(pending.unit, ())
 
-    def close(self, found: Open) -> None:
-        """Nothing can change it any more."""
-        for names in (self.open, self._hidden, self.overdue):
-            names.pop(found.id, None)
+    def close(self, pending: Open) -> None:
+        """Remove a decision that nothing can change any more."""
+        for names in (self.open, self._awaiting_context, self.overdue):
+            names.pop(pending.id, None)
 
     def content(self) -> dict[str, Any]:
         """The content as nested values, copied where they change later."""
         return {
-            "open": [found.content() for found in self.open.values()],
-            "waiting": list(self._waiting),
-            "hidden": list(self._hidden),
+            "open": [pending.content() for pending in self.open.values()],
+            "waiting": list(self._awaiting_reward),
+            "hidden": list(self._awaiting_context),
             "overdue": list(self.overdue),
             "recent": {unit: [*names] for unit, names in self._recent.items()},
         }
 
     def fill(self, content: dict[str, Any]) -> None:
-        """Take back what `content` gave."""
-        self.open = {one[0]: Open.filled(one) for one in content["open"]}
-        self._waiting, self._hidden = (OrderedDict.fromkeys(content[n]) for n in ("waiting", "hidden"))
+        """Restore what `content` returned."""
+        self.open = {fields[0]: Open.filled(fields) for fields in content["open"]}
+        self._awaiting_reward, self._awaiting_context = (
+            OrderedDict.fromkeys(content[name]) for name in ("waiting", "hidden")
+        )
         self.overdue, self._recent = dict.fromkeys(content["overdue"]), content["recent"]
 
 
 class Past:
-    """A decision that is closed, by what the log says of it."""
+    """A closed decision, from its rows in the log."""
 
     def __init__(self, decision: str, rows: Sequence[Row]) -> None:
-        """Refuse one that there never was."""
+        """Raise Unknown if there never was such a decision, Gone if it was erased."""
         self.bodies = [(row.kind, json.loads(row.body)) for row in rows]
         if not any(kind == "decide" for kind, _ in self.bodies):
             raise Unknown("decision", repr(decision), "the id of a decision of this problem")
@@ -276,7 +278,7 @@ class Past:
 
     @property
     def paid(self) -> float | None:
-        """What was learnt of its reward."""
+        """The reward that was learnt, if any."""
         for kind, body in self.bodies:
             if kind == "reward" and body["outcome"] in ("learnt", "waits"):
                 return float(body["value"])
@@ -286,14 +288,14 @@ class Past:
 
     @property
     def expired(self) -> bool:
-        """Whether the wait for its reward was over."""
+        """Whether its wait ended without a reward."""
         return any(kind == "expire" and body["what"] == "reward" for kind, body in self.bodies)
 
     @property
     def shown(self) -> dict[str, float]:
-        """What was revealed."""
-        found: dict[str, float] = {}
+        """The revealed coordinates of the true context."""
+        context: dict[str, float] = {}
         for kind, body in self.bodies:
             if kind == "reveal" and body["outcome"] in ("learnt", "noted"):
-                found |= body["context"]
-        return found
+                context |= body["context"]
+        return context
