@@ -1,8 +1,8 @@
-"""A live problem: its verbs, changes to its arms and shadows, and what can be looked at.
+"""A live problem: its verbs, changes to its arms and shadows, and its inspection.
 
-Arguments are checked here. A verb is then handed on as a command (live/commands.py), which is answered once
-its event is durable (live/processor.py). A request with a key that was used before gets the same
-answer as before. Looking at a problem logs what has expired, and nothing else.
+Arguments are checked here. A verb is then passed on as a command (live/commands.py), which is answered once
+its event is durable (live/processor.py). A request with a key that was used before gets the same answer as
+before. Inspecting a problem logs which decisions have expired, and nothing else.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -51,14 +51,14 @@ class Problem:
     """
 
     def __init__(self, processor: Processor, name: str) -> None:
-        """The problem must be there."""
-        self.processor, self.name, self._made = processor, name, processor.made(name)
-        self.terms, self.note = self._made.terms, self._made.note
+        """The problem must exist."""
+        self.processor, self.name, self._config = processor, name, processor.made(name)
+        self.terms, self.note = self._config.terms, self._config.note
 
     def __repr__(self) -> str:
-        """Name, agent and what there is to know."""
-        said = f": {self.note}" if self.note else ""
-        return f"<live problem {self.name!r}, agent {self.terms.agent!r}{said}>"
+        """Name, agent, and a note on its terms if there is one."""
+        note = f": {self.note}" if self.note else ""
+        return f"<live problem {self.name!r}, agent {self.terms.agent!r}{note}>"
 
     def decide(
         self,
@@ -78,10 +78,10 @@ class Problem:
         agents that use time; `noise` is the noise covariance of this reading alone. `forced` is an arm that
         somebody else has chosen, with this `probability`. The same `key` gives the same answer again.
         """
-        ask = requests.ask(self._made, context, unit, arms, at, noise, forced, probability)
+        ask = requests.ask(self._config, context, unit, arms, at, noise, forced, probability)
         done = self._act(Decide(ask), key)
-        known = self._arms() if done.arms is None else done.arms
-        chances, shadows = known.probabilities(done.body), known.shadows(done.body)
+        all_arms = self._read_arms() if done.arms is None else done.arms
+        chances, shadows = all_arms.probabilities(done.body), all_arms.shadows(done.body)
         return requests.decision(done.decision or "", done.body, chances, shadows)
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
@@ -89,29 +89,29 @@ class Problem:
 
         Where one is refused, so are all.
         """
-        wanted = requests.several("asked", asked)
+        batch = requests.several("asked", asked)
         with self.processor.together():
             asks = []
-            for i, one in enumerate(wanted):
+            for i, request in enumerate(batch):
                 with requests.in_place(f"asked[{i}]"):
-                    asks.append(self._check(**one))
-            requests.refuse_keys("asked", [one.get("key") for one in wanted], asks)
+                    asks.append(self._check_decide(**request))
+            requests.refuse_keys("asked", [request.get("key") for request in batch], asks)
             state = self.processor.cache.get(self.name)
             state.runners.refuse_together("asked", asks, state.number)
-            return [self.decide(**one) for one in wanted]
+            return [self.decide(**request) for request in batch]
 
-    def _check(self, context: Any, *, key: str | None = None, **asked: Any) -> Ask:
-        """Raise what `decide` would raise; a request that has its answer is never refused."""
-        ask = requests.ask(self._made, context, **asked)
+    def _check_decide(self, context: Any, *, key: str | None = None, **arguments: Any) -> Ask:
+        """Raise what `decide` would raise; a request that was answered before is always accepted."""
+        ask = requests.ask(self._config, context, **arguments)
         key = None if key is None else validation.check_name("key", key)
         self.processor.check(self.name, Decide(ask), key)
         return ask
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report what a decision earned."""
-        return self._report(self._reward(decision, value), key)
+        return self._report(self._build_reward(decision, value), key)
 
-    def _reward(self, decision: object, value: object) -> Reward:
+    def _build_reward(self, decision: object, value: object) -> Reward:
         decision = validation.check_name("decision", decision)
         return Reward(decision, self.terms.check_reward("value", value))
 
@@ -124,21 +124,26 @@ class Problem:
         """
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
-        commands = {command.decision: command for command in map(self._reward, rewards, rewards.values())}
+        commands = {
+            command.decision: command for command in map(self._build_reward, rewards, rewards.values())
+        }
         with self.processor.together():
-            own = _keys(keys, commands)
-            for one, command in commands.items():
-                self.processor.check(self.name, command, own.get(one))
-            return {one: self._report(command, own.get(one)) for one, command in commands.items()}
+            key_of = _check_keys(keys, commands)
+            for decision, command in commands.items():
+                self.processor.check(self.name, command, key_of.get(decision))
+            return {
+                decision: self._report(command, key_of.get(decision))
+                for decision, command in commands.items()
+            }
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Tell the true context of a decision, whole or in part, when it becomes known."""
         decision = validation.check_name("decision", decision)
-        given = requests.context_of("context", context, self.terms.context, whole=False)
-        told = {name: value for name, value in given.items() if value is not None}
-        if not told:
+        coordinates = requests.context_of("context", context, self.terms.context, whole=False)
+        known = {name: value for name, value in coordinates.items() if value is not None}
+        if not known:
             raise InputError("context", shown(context), "one coordinate at least")
-        return self._report(Reveal(decision, told), key)
+        return self._report(Reveal(decision, known), key)
 
     def void(self, decision: str, *, key: str | None = None) -> Receipt:
         """It was never shown: learn nothing from it."""
@@ -146,12 +151,9 @@ class Problem:
 
     def add_arm(self, arm: str, vector: Any = None) -> Receipt:
         """One more arm; with its numbers, where arms have any."""
-        told = {
-            validation.check_name("arm", arm): None
-            if vector is None
-            else validation.arm_vector("vector", vector)
-        }
-        return self._report(ChangeArms({"add": told}))
+        name = validation.check_name("arm", arm)
+        numbers = None if vector is None else validation.arm_vector("vector", vector)
+        return self._report(ChangeArms({"add": {name: numbers}}))
 
     def retire_arm(self, arm: str) -> Receipt:
         """From now on an arm is not chosen; what was learnt of it is kept."""
@@ -165,12 +167,12 @@ class Problem:
         self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
     ) -> Receipt:
         """Several such changes as one: all of them, or where one cannot be none."""
-        told: dict[str, Any] = {"add": validation.check_arms("add", add) if add else {}}
-        for change, given in (("retire", retire), ("restore", restore)):
-            told[change] = validation.check_names(change, given) if given else []
-        if not any(told.values()):
+        changes: dict[str, Any] = {"add": validation.check_arms("add", add) if add else {}}
+        for change, arms in (("retire", retire), ("restore", restore)):
+            changes[change] = validation.check_names(change, arms) if arms else []
+        if not any(changes.values()):
             raise InputError("arms", "nothing to do", "add, retire or restore")
-        return self._report(ChangeArms({change: given for change, given in told.items() if given}))
+        return self._report(ChangeArms({change: arms for change, arms in changes.items() if arms}))
 
     def freeze(self, arm: str) -> Receipt:
         """From now on one arm, whatever the context, until `thaw`."""
@@ -195,7 +197,7 @@ class Problem:
     def pending(self) -> list[str]:
         """Decisions whose reward may still come, oldest first."""
         with self._locked_state() as state:
-            return [found.id for found in state.open.values() if not found.settled]
+            return [pending.id for pending in state.open.values() if not pending.settled]
 
     def about(self) -> dict[str, Any]:
         """What there is to know of the problem itself, as JSON has it: arms, units, shadows, counts."""
@@ -205,13 +207,13 @@ class Problem:
     def belief(self, unit: str | None = None) -> "xr.Dataset":
         """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
         with self._locked_state() as state:
-            return inspection.belief(state, _known_unit(state, unit))
+            return inspection.belief(state, _check_unit(state, unit))
 
     def expected(
         self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
     ) -> "xr.Dataset":
         """What each arm would be expected to earn in this context; nothing is decided or learnt."""
-        ask = requests.ask(self._made, context, unit, arms, at, noise)
+        ask = requests.ask(self._config, context, unit, arms, at, noise)
         with self._locked_state() as state:
             state.arms.check(ask)
             return inspection.expected(state, ask)
@@ -232,12 +234,12 @@ class Problem:
         points = count("points", points, 1, MOST)
         log = self.processor.log
         with self._locked_state() as state:
-            unit = None if unit is None else _known_unit(state, unit)
-            asked, around = self._asked(state, unit, points), self._around(state)
-            ring, upto, epoch = self.processor.ring(self.name), log.last, log.epoch
+            unit = None if unit is None else _check_unit(state, unit)
+            query, around = self._build_query(state, unit, points), self._around(state)
+            decisions, upto, epoch = self.processor.ring(self.name), log.last, log.epoch
         log.commit(upto, epoch)
-        with ring.filled(around, upto) as kept:
-            return history.told(asked, kept)
+        with decisions.filled(around, upto) as recent:
+            return history.told(query, recent)
 
     def fingerprint(self) -> str:
         """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
@@ -252,17 +254,17 @@ class Problem:
         done = self._act(command, key)
         return requests.receipt(done.seq, done.body["outcome"])
 
-    def _arms(self) -> Arms:
+    def _read_arms(self) -> Arms:
         with self.processor.lock:
             return self.processor.cache.get(self.name).arms
 
     @contextmanager
     def _locked_state(self) -> Iterator[State]:
-        """The state, with all that has expired by now; others wait meanwhile."""
+        """The state, after all that has expired by now was logged; other threads wait meanwhile."""
         with self.processor.lock:
             yield self.processor.up_to_date(self.name)
 
-    def _asked(self, state: State, unit: str | None, points: int) -> Asked:
+    def _build_query(self, state: State, unit: str | None, points: int) -> Asked:
         watch, terms = state.watch, self.terms
         decisions: int | None = watch.tallies.counts.decisions
         track = watch.tracks.whole(watch.readings)
@@ -270,35 +272,35 @@ class Problem:
             decisions, track = watch.tracks.decisions(unit), watch.tracks.of(unit, state.runner.bias(unit))
         shadows = [name for name in state.runners if name != OBEYED]
         binary, units = terms.rewards == "bernoulli", state.made.units
-        whole = self.name, unit, points, terms.context, state.arms.order, shadows, binary
-        return Asked(*whole, decisions, track, units)
+        head = self.name, unit, points, terms.context, state.arms.order, shadows, binary
+        return Asked(*head, decisions, track, units)
 
     def _around(self, state: State) -> Around:
         arms, terms = state.arms, self.terms
         return Around(state.number, terms.context, terms.floor, arms.place, tuple(arms.eras))
 
 
-def _known_unit(state: State, unit: str | None) -> str:
-    """A unit that something was read of; unless named the only one, or no one's."""
-    known = list(state.runner.channels)
+def _check_unit(state: State, unit: str | None) -> str:
+    """A unit that has readings; by default the only one, or readings without a unit if there are several."""
+    units = list(state.runner.channels)
     if unit is None:
-        return known[0] if len(known) == 1 else ""
-    if validation.check_name("unit", unit) not in known:
-        raise Unknown("unit", repr(unit), "a unit that decisions were made for", nearest(unit, known))
+        return units[0] if len(units) == 1 else ""
+    if validation.check_name("unit", unit) not in units:
+        raise Unknown("unit", repr(unit), "a unit that decisions were made for", nearest(unit, units))
     return unit
 
 
-def _keys(keys: Mapping[str, str] | None, paid: Collection[str]) -> dict[str, str]:
-    """Keys of rewards by decision, each of one reward."""
+def _check_keys(keys: Mapping[str, str] | None, decisions: Collection[str]) -> dict[str, str]:
+    """The keys of rewards by decision; Conflict if two rewards have the same key."""
     if keys is None:
         return {}
     if not isinstance(keys, Mapping):
         raise InputError("keys", shown(keys), "a mapping from decisions to keys")
-    found: dict[str, str] = {}
+    key_of: dict[str, str] = {}
     for decision, key in keys.items():
-        if decision not in paid:
+        if decision not in decisions:
             raise InputError("keys", shown(decision), "decisions that are rewarded")
-        if validation.check_name(f"keys.{decision}", key) in found.values():
+        if validation.check_name(f"keys.{decision}", key) in key_of.values():
             raise Conflict(f"keys.{decision}", shown(key), "a key for each reward")
-        found[decision] = key
-    return found
+        key_of[decision] = key
+    return key_of

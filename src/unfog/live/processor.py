@@ -1,15 +1,15 @@
-"""The command processor of a store: it carries commands out, logs them, and answers once that is durable.
+"""The command processor of a store: it carries out commands, logs them, and answers once that is durable.
 
 While the processor holds its lock it logs what has expired, checks the command (live/commands.py), changes
 the state and queues the event. It then waits, without the lock, for the commit that holds the event, and
 answers only after that. Events are counted once they are durable (`Counted`), since a commit may fail. The
-states of the problems are in live/cache.py; what a user sees of all this is `Store` and `Problem`.
+states of the problems are in live/cache.py; users see `Store` and `Problem`.
 
 The clock gives seconds since 1970 and never goes back, whatever happens to the clock of the machine. The wall
-clock is read once, when the store is opened; from then on a clock that nobody can set says how much time has
-passed. If the last event of a problem is later than the wall clock, time stands still for that problem until
-the wall clock has caught up: no decision expires early because a clock was set back. Other problems are not
-affected: a log from a machine with a fast clock must not make their decisions expire.
+clock is read once, when the store is opened; from then on a clock that cannot be set measures how much time
+has passed. If the last event of a problem is later than the wall clock, time stands still for that problem
+until the wall clock has caught up: no decision expires early because a clock was set back. Other problems are
+not affected: a log from a machine with a fast clock must not make their decisions expire.
 """
 
 import json
@@ -21,12 +21,12 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from unfog.live import config, transfer
+from unfog.live import transfer
 from unfog.live.arms import Arms
 from unfog.live.backend import Row
 from unfog.live.cache import StateCache
 from unfog.live.commands import Command, Event, Expire
-from unfog.live.config import Made, channel_needed
+from unfog.live.config import Made, Terms, channel_needed, refuse_other
 from unfog.live.errors import Conflict, InternalError, Stale, StoreError, Unknown
 from unfog.live.history import Ring
 from unfog.live.log import Log
@@ -35,8 +35,8 @@ from unfog.live.sqlite_file import LAST
 from unfog.live.state import State
 from unfog.validation import count, shown
 
-TEXT = json.JSONEncoder(allow_nan=False).encode  # made once: to make one takes as long as to use it
-MANY = 1000  # events that are not counted yet
+ENCODE = json.JSONEncoder(allow_nan=False).encode  # created once: creating it takes as long as using it
+MOST_WAITING = 1000  # events that are not yet counted
 Labels: TypeAlias = tuple[str, str, str]  # problem, kind and outcome
 
 
@@ -44,7 +44,7 @@ class Clock:
     """The clock of one store."""
 
     def __init__(self, wall: Callable[[], float] | None = None) -> None:
-        """`wall` may be given, for tests and simulations."""
+        """`wall` replaces the machine's clock, for tests and simulations."""
         self._last, self._wall = 0.0, wall
         self._start, self._since = time.time(), passing()
 
@@ -56,7 +56,7 @@ class Clock:
 
 
 def passing() -> float:
-    """Seconds that pass also while the machine sleeps, where there is such a clock."""
+    """Seconds of a clock that cannot be set and, if there is one, that runs while the machine sleeps."""
     try:
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     except (AttributeError, OSError):
@@ -64,22 +64,22 @@ def passing() -> float:
 
 
 class Counted:
-    """Events of this process by problem, kind and outcome. Any thread may use it.
+    """Counts of this process's events by problem, kind and outcome. Any thread may use it.
 
-    Whether rows are durable is asked when somebody looks, or when many wait for it.
+    Whether events are durable is checked when the counts are read, or when many events wait.
     """
 
     def __init__(self, log: Log) -> None:
-        """Nothing yet."""
+        """Start without counts."""
         self._log, self._lock = log, threading.Lock()
         self._waiting: deque[tuple[int, int, Labels]] = deque()  # numbers of rows, and their epochs
         self._counts: Counter[Labels] = Counter()
 
     def add(self, seq: int, epoch: int, labels: Labels) -> None:
-        """A row was queued."""
+        """Note that a row was queued, to be counted once it is durable."""
         with self._lock:
             self._waiting.append((seq, epoch, labels))
-            if len(self._waiting) >= MANY:
+            if len(self._waiting) >= MOST_WAITING:
                 self._settle()
 
     def counts(self) -> Counter[Labels]:
@@ -91,24 +91,24 @@ class Counted:
     def _settle(self) -> None:
         while self._waiting:
             seq, epoch, labels = self._waiting[0]
-            kept = self._log.kept(seq, epoch)
-            if kept is None:
+            is_durable = self._log.kept(seq, epoch)
+            if is_durable is None:
                 return
-            self._counts[labels] += kept
+            self._counts[labels] += is_durable
             self._waiting.popleft()
 
 
 class Gathered:
-    """Rows that were queued together, and await one commit."""
+    """Rows that were queued together and wait for one commit."""
 
     def __init__(self, log: Log) -> None:
-        """Before the first of them."""
+        """Begin before the first row."""
         self._log, self._ticket, self._epochs = log, 0, (log.epoch, log.epoch)
-        self.alone = True  # whether nobody else will settle them
-        self.some = False  # whether there is anything to be written
+        self.alone = True  # whether no enclosing batch will settle them
+        self.some = False  # whether there is anything to write
 
     def end(self, *, alone: bool) -> None:
-        """After the last."""
+        """Note that the last row was queued."""
         self._ticket, self._epochs, self.alone = self._log.last, (self._epochs[0], self._log.epoch), alone
         self.some = self._ticket > self._log.committed
 
@@ -117,8 +117,8 @@ class Gathered:
         first, last = self._epochs
         self._log.commit(self._ticket, last)
         if first != last:
-            said = "a commit failed meanwhile, and it is not known what was kept"
-            raise StoreError(f"{self._log.backend.name}: {said}; to ask again with the same key tells")
+            message = "a commit failed meanwhile, and it is not known what was kept"
+            raise StoreError(f"{self._log.backend.name}: {message}; to ask again with the same key tells")
 
 
 class Done(NamedTuple):
@@ -127,56 +127,56 @@ class Done(NamedTuple):
     seq: int
     decision: str | None
     body: dict[str, Any]
-    arms: Arms | None = None  # there were then; None where the answer is an earlier one
+    arms: Arms | None = None  # at that time; None if the answer is an earlier one
 
 
 class Processor:
-    """Carries out the commands on the problems of one log. Threads may share it."""
+    """Carries out commands on the problems of one log. Threads may share it."""
 
     def __init__(self, log: Log, clock: Callable[[], float] | None = None) -> None:
         """`log` must be open; `clock` replaces the machine's."""
         self.log = log
         self.lock = threading.RLock()
-        self._made: dict[str, Made] = {}
+        self._configs: dict[str, Made] = {}
         self.cache = StateCache(log, self.lock, self.made)
         self._clock = Clock(clock)
         self._rings: dict[str, Ring] = {}
-        self._together = 0  # batches that are being gathered, one within the other
+        self._together = 0  # how many batches are being gathered, one within the other
         self._counted = Counted(log)
 
     def close(self) -> None:
-        """Write what is left, and give the log back."""
+        """Write snapshots, and close the log."""
         try:
             self.cache.save()
         finally:
             self.log.close()
 
     def create(self, name: str, body: dict[str, Any]) -> None:
-        """Make a problem of these terms, as the log has them. The caller holds the lock."""
+        """Create a problem from the body of its first event. The caller holds the lock."""
         body = json.loads(json.dumps(body))
-        made = Made(config.Terms.read(body))
-        body = json.loads(json.dumps({**body, "channel": channel_needed(body["channel"], made.agent)}))
-        made = Made(config.Terms.read(body))
+        config = Made(Terms.read(body))
+        body = json.loads(json.dumps({**body, "channel": channel_needed(body["channel"], config.agent)}))
+        config = Made(Terms.read(body))
         row = Row(self.log.last + 1, name, "problem", None, None, self.now(name), json.dumps(body))
         ticket, epoch = self.log.add([row]), self.log.epoch
         self.log.commit(ticket, epoch)
-        self._made[name] = made
+        self._configs[name] = config
         self._counted.add(ticket, epoch, (name, "problem", "done"))
 
     def body(self, name: str) -> dict[str, Any]:
-        """The terms of a problem as the log has them; Unknown where there is no such problem."""
+        """The terms of a problem as they are in the log; Unknown if there is no such problem."""
         row = next(iter(self.log.read(name)), None)
         if row is None or row.kind != "problem":
             raise Unknown("name", repr(name), self.known_names())
-        found: dict[str, Any] = json.loads(row.body)
-        return found
+        body: dict[str, Any] = json.loads(row.body)
+        return body
 
     def known_names(self) -> str:
         """The names of all problems, for messages."""
         return ", ".join(self.log.names()) or "none: the store is empty"
 
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
-        """The events of a problem after that of the number `since`, as mappings."""
+        """The events of a problem after event number `since`, as mappings."""
         if name not in self.log.names():
             raise Unknown("name", shown(name), self.known_names())
         return self._events(name, count("since", since, 0, LAST))
@@ -195,10 +195,10 @@ class Processor:
             }
 
     def append(self, name: str, events: list[dict[str, Any]]) -> None:
-        """Write events that were applied elsewhere; what is remembered is made anew from the log."""
+        """Write events that were imported; the state is then rebuilt from the log."""
         with self.lock:
             first = self.log.last + 1
-            rows = [_as_row(first + i, name, one) for i, one in enumerate(events)]
+            rows = [_build_row(first + i, name, event) for i, event in enumerate(events)]
             epoch = self.log.epoch
             ticket = self.log.add(rows)
             for row in rows:
@@ -207,44 +207,48 @@ class Processor:
         self.log.commit(ticket, epoch)
 
     def act(self, name: str, command: Command, key: str | None = None) -> Done:
-        """Carry a command out, log it, and answer once that is durable; with a key that was used before, give
-        the same answer as then.
+        """Carry out a command, log it, and answer once that is durable. With a key that was used before,
+        return the same answer as then.
         """
         while True:
-            with suppress(Stale):  # so many keys came meanwhile that the file must be asked once more
+            with suppress(Stale):  # so many keys came meanwhile that the file must be searched again
                 return self._act(name, command, key)
 
     def _act(self, name: str, command: Command, key: str | None) -> Done:
-        known, mark = (None, 0) if key is None else self.log.find(name, key)
+        earlier, mark = (None, 0) if key is None else self.log.find(name, key)
         with self.lock:
-            if key is not None and known is None:
-                known = self.log.recent(name, key, mark)
-            done = self._carry_out(name, command, key) if known is None else _same(command, key, known)
-            # Here, and not later: another thread may begin a batch as soon as the lock is free. And the epoch
-            # that the row was built on: the commit of somebody else may fail, and its number be used again.
-            epoch, alone = self.cache.epoch if known is None else self.log.epoch, not self._together
+            if key is not None and earlier is None:
+                earlier = self.log.recent(name, key, mark)
+            done = (
+                self._carry_out(name, command, key)
+                if earlier is None
+                else _repeat_answer(command, key, earlier)
+            )
+            # Read these under the lock: another thread may begin a batch as soon as it is free. The epoch is
+            # the one that the row was built on: if another thread's commit fails, its number is used again.
+            epoch, alone = self.cache.epoch if earlier is None else self.log.epoch, not self._together
         if alone:
             self.log.commit(done.seq, epoch)
             self.cache.save_if_due()
         return done
 
     def _carry_out(self, name: str, command: Command, key: str | None) -> Done:
-        """Nothing was asked with this key before, or there is none."""
+        """Carry out a command whose key, if it has one, was not used before."""
         state, now = self.cache.get(name), self.now(name)
         self._expire(name, state, now)
-        event = command.prepare(state, now, partial(self.log.of, name))  # whatever is refused is refused here
+        event = command.prepare(state, now, partial(self.log.of, name))  # raises all errors of the caller
         if event is None:
             event = Event(command.target, {**command.request, "outcome": "known"})
             if key is None:
-                return Done(self._seq_of(name, command), *event)
+                return Done(self._find_seq(name, command), *event)
             # It is logged, so that the key is not used for something else.
         return self._change(name, state, command, event, key, now)
 
     def _change(
         self, name: str, state: State, command: Command, event: Event, key: str | None, now: float
     ) -> Done:
-        """Change the state and queue the event. A state that was changed in part, or whose event is not in
-        the log, is dropped: it is made again from the last snapshot and the events after it.
+        """Change the state and queue the event. A state that was changed only in part, or whose event is not
+        in the log, is dropped: it is rebuilt from the last snapshot and the events after it.
         """
         try:
             event = command.apply(state, event, now)
@@ -256,13 +260,13 @@ class Processor:
             raise
         return Done(row.seq, *event, state.arms)
 
-    def _seq_of(self, name: str, command: Command) -> int:
-        """The event that has said it before."""
+    def _find_seq(self, name: str, command: Command) -> int:
+        """The number of the event that reported the same before."""
         rows = self.log.of(name, command.target or "")
         return max((row.seq for row in rows if row.kind == command.kind), default=self.log.last)
 
     def _log_event(self, name: str, kind: str, event: Event, key: str | None, now: float) -> Row:
-        row = Row(self.log.last + 1, name, kind, event.decision, key, now, TEXT(event.body))
+        row = Row(self.log.last + 1, name, kind, event.decision, key, now, ENCODE(event.body))
         self.log.add([row], self.cache.epoch)
         self.cache.count(name)
         outcome = event.body.get("outcome") or event.body.get("what") or "done"
@@ -270,12 +274,12 @@ class Processor:
         return row
 
     def known(self, name: str, command: Command, key: str | None) -> Done | None:
-        """The answer that its key has had, if any; a conflict where that was asked for something else."""
+        """The answer that its key had before, if any; Conflict if that was to another request."""
         while key is not None:
             row, mark = self.log.find(name, key)
             with suppress(Stale):
                 row = row or self.log.recent(name, key, mark)
-                return None if row is None else _same(command, key, row)
+                return None if row is None else _repeat_answer(command, key, row)
         return None
 
     def check(self, name: str, command: Command, key: str | None = None) -> None:
@@ -286,12 +290,12 @@ class Processor:
 
     def _expire(self, name: str, state: State, now: float) -> None:
         """Log what has expired by now."""
-        while due := state.due(now):  # again: a reward that the wait has made final may await a context
+        while due := state.due(now):  # again, since a reward that is final now may wait for a context
             for event in due:
                 self._change(name, state, Expire(), Event(*event), None, now)
 
     def up_to_date(self, name: str) -> State:
-        """What is remembered of a problem, with all that has expired by now. The caller holds the lock."""
+        """The state of a problem, after all that has expired by now was logged. The caller holds the lock."""
         state = self.cache.get(name)
         self._expire(name, state, self.now(name))
         if not self._together:
@@ -300,7 +304,7 @@ class Processor:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Calls of this thread with one commit for all, at the end; other threads wait meanwhile."""
+        """Make the calls of this thread share one commit, at the end; other threads wait meanwhile."""
         with self.gathered() as gathered:
             yield
         if gathered.alone:
@@ -308,7 +312,7 @@ class Processor:
 
     @contextmanager
     def gathered(self) -> Iterator[Gathered]:
-        """Calls of this thread without a commit; once what it gives is settled they are durable."""
+        """Make calls of this thread without a commit; they are durable once the result is settled."""
         with self.lock:
             gathered = Gathered(self.log)
             self._together += 1
@@ -320,41 +324,41 @@ class Processor:
 
     @property
     def written(self) -> Counter[Labels]:
-        """Events that this process has written down, by problem, kind and outcome."""
+        """How many events this process has written, by problem, kind and outcome."""
         return self._counted.counts()
 
     def now(self, name: str = "") -> float:
-        """The store's own time; for a problem it is never before its last event."""
+        """The store's own time; for a problem never before its last event."""
         return max(self._clock.now(), self.log.time_of(name))
 
     def made(self, name: str) -> Made:
-        """What the terms of a problem come to."""
-        found = self._made.get(name)
-        if found is None:
+        """The configuration of a problem, from its terms."""
+        config = self._configs.get(name)
+        if config is None:
             with self.lock:
                 body = self.body(name)
-                config.refuse_other(body, {})  # code of the caller's own that is not what it was
-                found = self._made[name] = Made(config.Terms.read(body), new=False)
-        return found
+                refuse_other(body, {})  # raises if the caller's own code has changed
+                config = self._configs[name] = Made(Terms.read(body), new=False)
+        return config
 
     def ring(self, name: str) -> Ring:
-        """The newest decisions of a problem, for who looks at its past. The caller holds the lock."""
+        """The newest decisions of a problem, for its history. The caller holds the lock."""
         if name not in self._rings:
             self._rings[name] = Ring(self.log, name, self.made(name).terms)
         return self._rings[name]
 
 
-def _same(command: Command, key: str | None, row: Row) -> Done:
-    """The answer that a key has had; another request with it is a conflict."""
+def _repeat_answer(command: Command, key: str | None, row: Row) -> Done:
+    """The answer that a key had before; Conflict if that was to another request."""
     body: dict[str, Any] = json.loads(row.body)
-    same = row.kind == command.kind and command.target in (None, row.decision)
-    asked = {name: body[name] for name in body if name in (*command.request, *REQUEST)} if same else {}
-    if not same or asked != json.loads(json.dumps(dict(command.request))):
+    is_alike = row.kind == command.kind and command.target in (None, row.decision)
+    logged = {name: body[name] for name in body if name in (*command.request, *REQUEST)} if is_alike else {}
+    if not is_alike or logged != json.loads(json.dumps(dict(command.request))):
         raise Conflict("key", repr(key), "a new key: this one was used for another request")
     return Done(row.seq, row.decision, body)
 
 
-def _as_row(seq: int, name: str, event: Mapping[str, Any]) -> Row:
-    """An event as it is written."""
+def _build_row(seq: int, name: str, event: Mapping[str, Any]) -> Row:
+    """The row of an imported event."""
     body = json.dumps(transfer.body_of(event), allow_nan=False)
     return Row(seq, name, event["kind"], event.get("decision"), event.get("key"), event["time"], body)

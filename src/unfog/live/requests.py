@@ -1,7 +1,7 @@
-"""Requests for decisions, checked and as they are logged; and the answers of a problem's verbs.
+"""Requests for decisions, checked and in the form in which they are logged; and the answers of a problem.
 
-A request is logged as it was understood. So a replay reads the same numbers, and a second request with the
-same key can be compared with the first.
+A request is logged after it was checked and converted. So a replay reads the same numbers, and a second
+request with the same key can be compared with the first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from unfog.maths.arrays import Array
 from unfog.validation import LARGEST, InputError, shown
 
 ASKED = ("context", "unit", "arms", "key", "at", "noise", "forced", "probability")
-REQUEST = ("context", "unit", "arms", "at", "noise", "forced", "given")  # what is logged of a request
+REQUEST = ("context", "unit", "arms", "at", "noise", "forced", "given")  # the fields of a request in the log
 
 WORDS = {
     "learnt": "learnt",
@@ -34,13 +34,13 @@ WORDS = {
 
 
 class Ask(NamedTuple):
-    """One request."""
+    """A request for a decision."""
 
     request: dict[str, Any]  # as it is logged
     noisy: Array  # (1, d)  in the agent's units; the mean where it was lost
-    mask: Array | None  # (1, d)  0 where it was lost; None: nowhere
+    mask: Array | None  # (1, d)  0 where the reading was lost; None if nothing was
     unit: str  # "" where none is named
-    arms: list[str] | None  # those that may be chosen; None: all there are
+    arms: list[str] | None  # those that may be chosen; None: all
     vectors: dict[str, Any] | None  # of arms that come with the decision
     at: float | None
     noise: Array | None  # (1, d, d)  in the agent's units
@@ -95,7 +95,7 @@ class Receipt(NamedTuple):
 
 
 def ask(
-    made: Made,
+    config: Made,
     context: Any,
     unit: object = None,
     arms: Any = None,
@@ -104,21 +104,21 @@ def ask(
     forced: object = None,
     probability: object = None,
 ) -> Ask:
-    """The request, checked."""
-    request: dict[str, Any] = {"context": context_of("context", context, made.terms.context)}
+    """Check the arguments of a request."""
+    request: dict[str, Any] = {"context": context_of("context", context, config.terms.context)}
     if unit is not None:
         request["unit"] = validation.check_name("unit", unit)
     if arms is not None:
-        request["arms"] = _arms(arms)
+        request["arms"] = _check_arms(arms)
     if at is not None:
-        request["at"] = _time(at)
+        request["at"] = _check_time(at)
     if noise is not None:
-        request["noise"] = validation.covariance("noise", noise, len(made.terms.context)).tolist()
+        request["noise"] = validation.covariance("noise", noise, len(config.terms.context)).tolist()
     if forced is not None:
         request["forced"] = validation.check_name("forced", forced)
     if probability is not None:
-        request["given"] = _probability(probability, forced)
-    return read(made, request)
+        request["given"] = _check_probability(probability, forced)
+    return read(config, request)
 
 
 def context_of(
@@ -135,23 +135,23 @@ def context_of(
         missing = [name for name in coordinates if name not in value] if whole else []
         if missing:
             raise InputError(f"{field}.{missing[0]}", "missing", "a number, or None where it was lost")
-        given = {name: value[name] for name in coordinates if name in value}
+        raw = {name: value[name] for name in coordinates if name in value}
     else:
-        given = dict(zip(coordinates, _row(field, value, len(coordinates)), strict=True))
-    return {name: one if _is_plain(one) else _number_of(field, name, one) for name, one in given.items()}
+        raw = dict(zip(coordinates, _check_sequence(field, value, len(coordinates)), strict=True))
+    return {name: x if _is_plain_float(x) else _check_coordinate(field, name, x) for name, x in raw.items()}
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether it is a number that may stand as it is: most are."""
+def _is_plain_float(value: Any) -> bool:
+    """Whether it is a float that needs no conversion, as most values are."""
     return type(value) is float and -LARGEST <= value <= LARGEST
 
 
-def _number_of(field: str, name: str, value: Any) -> float | None:
+def _check_coordinate(field: str, name: str, value: Any) -> float | None:
     return None if value is None else number(f"{field}.{name}", value, "a finite number, or None")
 
 
-def _row(field: str, value: Any, size: int) -> list[Any]:
-    """As many values as there are coordinates."""
+def _check_sequence(field: str, value: Any, size: int) -> list[Any]:
+    """A list of as many values as there are coordinates."""
     allowed = f"a mapping by name, or {size} values"
     if isinstance(value, np.ndarray):
         value = value.reshape(-1).tolist() if value.shape in ((size,), (1, size)) else None
@@ -161,14 +161,14 @@ def _row(field: str, value: Any, size: int) -> list[Any]:
 
 
 def number(field: str, value: object, allowed: str = "a finite number") -> float:
-    """A finite number that is no truth value and no text."""
-    found = value if type(value) is float else _float(field, value, allowed)
-    if not -LARGEST <= found <= LARGEST:
+    """The value as a finite float; InputError for anything else, also for truth values and text."""
+    result = value if type(value) is float else _to_float(field, value, allowed)
+    if not -LARGEST <= result <= LARGEST:
         raise InputError(field, shown(value), f"{allowed}, at most {LARGEST:g} in size")
-    return found
+    return result
 
 
-def _float(field: str, value: object, allowed: str) -> float:
+def _to_float(field: str, value: object, allowed: str) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise InputError(field, shown(value), allowed)
     try:
@@ -177,13 +177,13 @@ def _float(field: str, value: object, allowed: str) -> float:
         raise InputError(field, value, allowed) from None
 
 
-def _arms(given: Any) -> Any:
-    """Names, or names with vectors."""
-    found = validation.check_arms("arms", given)
-    return found if isinstance(given, Mapping) else list(found)
+def _check_arms(arms: Any) -> Any:
+    """A list of names, or a mapping from names to vectors."""
+    vectors = validation.check_arms("arms", arms)
+    return vectors if isinstance(arms, Mapping) else list(vectors)
 
 
-def _time(at: object) -> float:
+def _check_time(at: object) -> float:
     allowed = "a number, or a datetime with its time zone"
     try:
         if isinstance(at, datetime) and at.tzinfo is None:
@@ -195,58 +195,58 @@ def _time(at: object) -> float:
         raise InputError("at", shown(at), allowed) from None
 
 
-def _probability(value: object, forced: object) -> float:
+def _check_probability(value: object, forced: object) -> float:
     allowed = "a number above 0 and at most 1, and only where an arm is forced"
-    found = number("probability", value, allowed)
-    if forced is None or not 0 < found <= 1:
+    chance = number("probability", value, allowed)
+    if forced is None or not 0 < chance <= 1:
         raise InputError("probability", shown(value), allowed)
-    return found
+    return chance
 
 
-def read(made: Made, request: dict[str, Any]) -> Ask:
-    """The request as a round wants it; it was checked before it was written."""
-    told = request["context"]  # whose order is the caller's, where it comes from elsewhere
-    values = [told[name] for name in made.terms.context]
+def read(config: Made, request: dict[str, Any]) -> Ask:
+    """The request as a round needs it, from its logged form."""
+    context = request["context"]  # an imported one may have another order
+    values = [context[name] for name in config.terms.context]
     lost = None in values
     raw = np.array([[np.nan if x is None else x for x in values]] if lost else [values])
-    noisy, mask = made.units.read(raw), None
+    noisy, mask = config.units.read(raw), None
     if lost:
-        if made.terms.channel is None:
-            first = next(name for name, x in request["context"].items() if x is None)
+        if config.terms.channel is None:
+            missing = next(name for name, x in request["context"].items() if x is None)
             allowed = "a number: without a channel nothing says what it would have been"
-            raise InputError(f"context.{first}", None, allowed)
-        here = ~np.isnan(raw)
-        noisy, mask = np.where(here, noisy, 0.0), here.astype(np.float64)
-    given, noise = request.get("arms"), request.get("noise")
+            raise InputError(f"context.{missing}", None, allowed)
+        present = ~np.isnan(raw)
+        noisy, mask = np.where(present, noisy, 0.0), present.astype(np.float64)
+    arms, noise = request.get("arms"), request.get("noise")
     return Ask(
         request,
         noisy,
         mask,
         request.get("unit", ""),
-        None if given is None else list(given),
-        given if isinstance(given, dict) else None,
+        None if arms is None else list(arms),
+        arms if isinstance(arms, dict) else None,
         request.get("at"),
-        None if noise is None else made.units.noise(np.asarray([noise])),
+        None if noise is None else config.units.noise(np.asarray([noise])),
     )
 
 
-def several(field: str, asked: Any) -> list[dict[str, Any]]:
-    """Mappings of what a decision is asked for with."""
-    found = validation.as_list(field, asked, "a list of mappings, one for each decision")
-    for i, one in enumerate(found):
-        if not isinstance(one, Mapping):
-            raise InputError(f"{field}[{i}]", shown(one), f"a mapping with {', '.join(ASKED)}")
-        for name in one:
+def several(field: str, batch: Any) -> list[dict[str, Any]]:
+    """Check a list of requests, each a mapping of the arguments of `decide`."""
+    items = validation.as_list(field, batch, "a list of mappings, one for each decision")
+    for i, item in enumerate(items):
+        if not isinstance(item, Mapping):
+            raise InputError(f"{field}[{i}]", shown(item), f"a mapping with {', '.join(ASKED)}")
+        for name in item:
             if name not in ASKED:
                 raise InputError(f"{field}[{i}].{name}", "no such field", ", ".join(ASKED))
-        if "context" not in one:
+        if "context" not in item:
             raise InputError(f"{field}[{i}].context", "missing", "the context of a decision")
-    return [dict(one) for one in found]
+    return [dict(item) for item in items]
 
 
 @contextmanager
 def in_place(field: str) -> Iterator[None]:
-    """Complaints say which of several requests they are of."""
+    """Prefix the field of an error, to say which of several requests it is about."""
     try:
         yield
     except InputError as error:
@@ -254,7 +254,7 @@ def in_place(field: str) -> Iterator[None]:
 
 
 def refuse_keys(field: str, keys: Sequence[object], asks: Sequence[Ask]) -> None:
-    """Complain of a key that stands for two requests of one batch."""
+    """Raise Conflict if two different requests of a batch have the same key."""
     first: dict[object, Ask] = {}
     for i, (key, ask) in enumerate(zip(keys, asks, strict=True)):
         if key is not None and first.setdefault(key, ask).request != ask.request:
@@ -264,7 +264,7 @@ def refuse_keys(field: str, keys: Sequence[object], asks: Sequence[Ask]) -> None
 def decision(
     id_: str, body: Mapping[str, Any], probabilities: dict[str, float], shadows: dict[str, dict[str, Any]]
 ) -> Decision:
-    """From the event of a decision."""
+    """The answer to a request, from the event of its decision."""
     return Decision(
         id_,
         body["arm"],
@@ -278,5 +278,5 @@ def decision(
 
 
 def receipt(seq: int, outcome: str) -> Receipt:
-    """With its words."""
+    """The answer to a report, with its outcome in words."""
     return Receipt(seq, outcome, WORDS[outcome])

@@ -1,14 +1,14 @@
-"""Snapshots of a problem's state, the replay of its log, and the check of one against the other.
+"""Snapshots of a problem's state, the replay of its log, and the comparison of the two.
 
 A snapshot is a cache: it saves reading the whole log at the start. It is used only if versions, code, terms,
 checksum and the rounding of the processor are the same as when it was written. Otherwise, or if it cannot be
 read, the log is read from its beginning.
 
-`replayed` compares the state in memory with the log while others go on deciding. It holds the lock only to
-copy the state and to note the last row of the log that is in it, and then folds the rows up to there without
-the lock. Rows that come later are in neither of the two. Rows up to there may still change: a unit may be
-erased, or a commit may fail. In that case the state in memory is dropped too, which is noticed, and the
-comparison starts again.
+`replayed` compares the state in memory with the log while other threads go on deciding. It holds the lock
+only to copy the state and to note the last row of the log that is in it, and then folds the rows up to there
+without the lock. Rows that come later are in neither of the two. Rows up to there may still change: a unit
+may be erased, or a commit may fail. In that case the state in memory is dropped too, and the comparison
+starts again.
 """
 
 import json
@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unfog import _codec
-from unfog.live import config
 from unfog.live.backend import Row
 from unfog.live.config import Made
+from unfog.live.config import fingerprint as code_fingerprint
 from unfog.live.errors import Differs, StoreError
 from unfog.live.log import Log
 from unfog.live.requests import REQUEST, read
@@ -34,8 +34,8 @@ from unfog.version import __version__
 if TYPE_CHECKING:
     from unfog.live.processor import Processor
 
-HOME = Path(__file__).parents[1]
-ROOMS = (
+PACKAGE = Path(__file__).parents[1]
+SOURCES = (
     "agents",
     "channel",
     "features",
@@ -52,22 +52,22 @@ TRIES = 3
 
 def files() -> list[Path]:
     """The source files of all code that a fold runs."""
-    rooms = [HOME / room for room in ROOMS]
-    return [path for room in rooms for path in (sorted(room.rglob("*.py")) if room.is_dir() else [room])]
+    paths = [PACKAGE / source for source in SOURCES]
+    return [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
 
 
 @cache
-def _code() -> str:
+def _hash_code() -> str:
     """A hash of the source files that a fold runs."""
-    found = sha256()
+    code_hash = sha256()
     for path in files():
-        found.update(path.read_bytes())
-    return found.hexdigest()
+        code_hash.update(path.read_bytes())
+    return code_hash.hexdigest()
 
 
 @cache
 def _rounding() -> str:
-    """A hash of some results to the last bit, which another processor, or another BLAS, rounds otherwise."""
+    """A hash of some results to the last bit, which another processor or BLAS rounds differently."""
     x = np.arange(900.0).reshape(30, 30) % 7.3
     square = x @ x.T + np.eye(30)
     parts = [square, x @ x[0], np.linalg.cholesky(square), np.linalg.inv(square), np.exp(-x), np.log1p(x)]
@@ -75,21 +75,21 @@ def _rounding() -> str:
     return sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
 
-def fingerprint(made: Made) -> str:
-    """What must be equal for a snapshot to fit."""
+def fingerprint(config: Made) -> str:
+    """A hash of all that must be equal for a snapshot to be usable."""
     versions = (
         __version__,
         np.__version__,
         platform.python_version(),
         platform.machine(),
         _rounding(),
-        _code(),
+        _hash_code(),
     )
-    return sha256(repr((versions, made.terms.uid, made.terms.fingerprints)).encode()).hexdigest()
+    return sha256(repr((versions, config.terms.uid, config.terms.fingerprints)).encode()).hexdigest()
 
 
 def content(state: State) -> dict[str, Any]:
-    """All that is remembered, in nested values; whatever happens to the state then, they do not change."""
+    """The content of a state, copied into nested values that do not change with it."""
     return {
         "number": state.number,
         "floor": state.floor.bit_generator.state,
@@ -101,27 +101,27 @@ def content(state: State) -> dict[str, Any]:
 
 
 def digest(state: State) -> str:
-    """A hash of all that is remembered."""
+    """A hash of the content of a state."""
     return _codec.digest(content(state))
 
 
-def written(told: Mapping[str, Any]) -> bytes:
+def written(values: Mapping[str, Any]) -> bytes:
     """The content of a state as bytes."""
-    return _codec.encode(told)
+    return _codec.encode(values)
 
 
 class Replayed(NamedTuple):
-    """What a replay found."""
+    """The result of a replay."""
 
     events: int
     decisions: int  # among them
-    verified: int  # of which so many were made again, and came out as logged but for rounding
-    same: bool = True  # whether what is remembered equals what the log says, to the last bit
+    verified: int  # of which so many were recomputed, and are as in the log but for rounding
+    same: bool = True  # whether the state in memory equals that of the log, to the last bit
 
 
-def folded(made: Made, rows: Iterable[Row], state: State | None = None) -> tuple[State, Replayed]:
-    """The state that the events lead to, from the beginning or from a given state."""
-    state = State(made) if state is None else state
+def folded(config: Made, rows: Iterable[Row], state: State | None = None) -> tuple[State, Replayed]:
+    """Apply events to a given state, or to a new one."""
+    state = State(config) if state is None else state
     events = decisions = 0
     for row in rows:
         if row.kind != "problem":
@@ -131,115 +131,115 @@ def folded(made: Made, rows: Iterable[Row], state: State | None = None) -> tuple
     return state, Replayed(events, decisions, 0)
 
 
-def restored(log: Log, name: str, made: Made) -> tuple[State, int]:
-    """The state of a problem, from a snapshot if one fits; and how many events had to be read besides."""
-    found, state, after = log.snapshot(name), None, 0
-    if found is not None and found[1] == fingerprint(made):
-        state, after = _read(made, found[2]), found[0]
+def restored(log: Log, name: str, config: Made) -> tuple[State, int]:
+    """The state of a problem, from a snapshot if one fits, and how many more events had to be read."""
+    latest, state, after = log.snapshot(name), None, 0
+    if latest is not None and latest[1] == fingerprint(config):
+        state, after = _read_state(config, latest[2]), latest[0]
     if state is None:
         after = 0
-    state, replayed = folded(made, log.read(name, after), state)
-    return state, replayed.events
+    state, replay = folded(config, log.read(name, after), state)
+    return state, replay.events
 
 
-def _read(made: Made, blob: bytes) -> State | None:
-    """The state that a snapshot holds; None where it cannot be read."""
-    own = [path.partition(":")[0] for path in (made.terms.agent, made.terms.features) if ":" in path]
+def _read_state(config: Made, blob: bytes) -> State | None:
+    """The state in a snapshot; None if it cannot be read."""
+    modules = [path.partition(":")[0] for path in (config.terms.agent, config.terms.features) if ":" in path]
     try:
-        told = _codec.decode(blob, allowed=own)
-    except _codec.DecodeError:  # a shadow of the caller's own has classes of its own
+        values = _codec.decode(blob, allowed=modules)
+    except _codec.DecodeError:  # a shadow from the caller's own code may have its own classes
         return None
-    if any(config.fingerprint("shadow", name) is not None for name in told["runners"] if name):
-        return None  # the log says with which code it joined
-    state = State(made)
-    state.arms.fill(told["arms"])
-    state.runners.fill(told["runners"], state.arms.features)
-    state.windows.fill(told["windows"])
-    state.watch.fill(told["watch"])
-    state.number = told["number"]
-    state.floor.bit_generator.state = told["floor"]
+    if any(code_fingerprint("shadow", name) is not None for name in values["runners"] if name):
+        return None  # only the log has the fingerprint of the code that it joined with
+    state = State(config)
+    state.arms.fill(values["arms"])
+    state.runners.fill(values["runners"], state.arms.features)
+    state.windows.fill(values["windows"])
+    state.watch.fill(values["watch"])
+    state.number = values["number"]
+    state.floor.bit_generator.state = values["floor"]
     return state
 
 
-def verified(made: Made, rows: Iterable[Row], since: int = 0) -> tuple[State, Replayed]:
-    """Fold the events, and make every decision after the event `since` again to compare it."""
-    state, events, decisions, again = State(made), 0, 0, 0
+def verified(config: Made, rows: Iterable[Row], since: int = 0) -> tuple[State, Replayed]:
+    """Apply the events; recompute every decision after event `since` and compare it."""
+    state, events, decisions, checks = State(config), 0, 0, 0
     for row in rows:
         body = json.loads(row.body)
         decisions += row.kind == "decide"
         if row.kind == "decide" and row.seq > since:
-            ask = read(made, {n: body[n] for n in REQUEST if n in body})
-            _compare(made, row, body, state.decide(ask, row.time))
-            again += 1
+            ask = read(config, {n: body[n] for n in REQUEST if n in body})
+            _compare(config, row, body, state.decide(ask, row.time))
+            checks += 1
         elif row.kind != "problem":
             state.apply(row.kind, row.decision, body, row.time)
         events += 1
-    return state, Replayed(events, decisions, again)
+    return state, Replayed(events, decisions, checks)
 
 
-def _compare(made: Made, row: Row, was: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse a decision that would come out otherwise today, by more than rounding."""
-    before, after = _in_standard_units(made, was), _in_standard_units(made, now)
+def _compare(config: Made, row: Row, was: dict[str, Any], now: dict[str, Any]) -> None:
+    """Raise Differs if a decision would come out differently today, by more than rounding."""
+    before, after = _standardise(config, was), _standardise(config, now)
     for name in now:
-        if not _alike(before.get(name), after[name]):
+        if not _is_close(before.get(name), after[name]):
             what = f"decision {row.decision} (event {row.seq}) has {name} = {was.get(name)!r} in the log"
             raise Differs(f"{what}, and would have {now[name]!r} if it were made again")
 
 
-def _in_standard_units(made: Made, body: dict[str, Any]) -> dict[str, Any]:
-    """A decision with all its numbers of the size of one, so that one tolerance fits them."""
-    scales, found = dict(zip(made.terms.context, made.units.scale.tolist(), strict=True)), body.copy()
+def _standardise(config: Made, body: dict[str, Any]) -> dict[str, Any]:
+    """A decision with all its numbers in standard units, so that one tolerance fits them all."""
+    scales, scaled = dict(zip(config.terms.context, config.units.scale.tolist(), strict=True)), body.copy()
     for part, power in (("denoised", 1), ("sd", 2)):  # a variance may be zero but for rounding
         if isinstance(body.get(part), dict):
-            found[part] = {name: (x / scales.get(name, 1.0)) ** power for name, x in body[part].items()}
-    return found
+            scaled[part] = {name: (x / scales.get(name, 1.0)) ** power for name, x in body[part].items()}
+    return scaled
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _is_close(one: Any, other: Any) -> bool:
     """Whether two values are equal; numbers may differ as they do between two processors."""
     if isinstance(one, float) and isinstance(other, float):
         return abs(one - other) <= ROUNDING * max(1.0, abs(one), abs(other))
     if isinstance(one, dict) and isinstance(other, dict):  # a share of zero is left out
-        return all(_alike(one.get(name, 0.0), other.get(name, 0.0)) for name in one | other)
+        return all(_is_close(one.get(name, 0.0), other.get(name, 0.0)) for name in one | other)
     return bool(one == other)
 
 
 class Held(NamedTuple):
-    """What was remembered at a moment."""
+    """A copy of a state, taken at one moment."""
 
-    state: State  # it goes on changing
-    told: dict[str, Any]  # all that it held, which does not
+    state: State  # goes on changing
+    content: dict[str, Any]  # a copy of all that it contained, which does not change
     upto: int  # the last row that is in it
     epoch: int  # of the log
 
 
 def replayed(processor: "Processor", name: str, verify: bool) -> Replayed:
-    """What a replay of one problem finds; what is remembered is put right where the log says otherwise."""
+    """Replay one problem; if its state in memory differs from the log, replace it."""
     for _ in range(TRIES):
         held = processor.cache.held(name)
         try:
-            state, found = _replayed(processor, name, held, verify)
+            state, replay = _replayed(processor, name, held, verify)
         except StoreError:
             if processor.cache.holds(name, held) or processor.log.closed:
                 raise
-            continue  # it was read while it changed
-        if _codec.digest(held.told) == digest(state):
-            return found
-        if processor.cache.replace(name, held, state, found.events):
-            return found._replace(same=False)
+            continue  # the log changed while it was read
+        if _codec.digest(held.content) == digest(state):
+            return replay
+        if processor.cache.replace(name, held, state, replay.events):
+            return replay._replace(same=False)
     raise StoreError(f"the log of {name!r} was changed {TRIES} times while it was read; ask again")
 
 
 def _replayed(processor: "Processor", name: str, held: Held, verify: bool) -> tuple[State, Replayed]:
-    made = processor.made(name)
+    config = processor.made(name)
     if not verify:
-        return folded(made, _rows(processor, name, held))
-    erasures = [row.seq for row in _rows(processor, name, held) if row.kind == "erase"]
-    return verified(made, _rows(processor, name, held), max(erasures, default=0))
+        return folded(config, _read_rows(processor, name, held))
+    erasures = [row.seq for row in _read_rows(processor, name, held) if row.kind == "erase"]
+    return verified(config, _read_rows(processor, name, held), max(erasures, default=0))
 
 
-def _rows(processor: "Processor", name: str, held: Held) -> Iterator[Row]:
-    """The rows of the log up to there; an error once it is closed, so that nobody waits for this."""
+def _read_rows(processor: "Processor", name: str, held: Held) -> Iterator[Row]:
+    """The rows up to the copied state; an error once the log is closed, so that closing need not wait."""
     for row in processor.log.read(name, upto=held.upto):
         if processor.log.closed:
             raise StoreError(f"{processor.log.backend.name} was closed while the log of {name!r} was read")
