@@ -1,13 +1,13 @@
-"""A store file: opened by one process alone, its tables and their version, and its lock file.
+"""A store file: opened by one process at a time, its tables and their version, and its lock file.
 
 Opening a path locks the file, checks its version, and applies the settings. With the write-ahead log and an
 exclusive lock no shared memory file is needed, and no second connection can ever write or checkpoint.
 
-The lock that SQLite takes on the file decides who holds the store. A small file beside it (`Holder`) only
-says who that is, for the message to a second opener. A holder that was killed leaves this file behind, which
-does no harm; if it could not be written, the message names nobody. Within one process a list of open stores
-is checked first, and nothing here opens the file other than through SQLite: POSIX locks belong to the
-process, so opening and closing a file that this process has locked would drop the lock.
+The lock that SQLite takes on the file decides which process holds the store. A small file beside it
+(`Holder`) only says which one that is, for the error that a second process gets. A process that is killed
+leaves this file behind, which does no harm; if it could not be written, the error names no process. Within
+one process a list of open stores is checked first, and the file is opened through SQLite alone: POSIX locks
+belong to the process, so opening and closing a file that this process has locked would drop the lock.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ TABLES = (
 )
 
 SYNC = ("full", "normal")
-PATIENCE = 0.1  # seconds: two that open at the same moment would otherwise refuse each other
+PATIENCE = 0.1  # seconds to wait for the lock: two processes that open at once would otherwise both fail
 
 SETTINGS = (
     "PRAGMA secure_delete = ON",
@@ -66,23 +66,23 @@ def plain(path: Path) -> sqlite3.Connection:
 
 
 def place(path: object) -> Path:
-    """Where the store is, links followed: what lies beside it is to lie beside the file itself."""
+    """The resolved path of a store: files beside it must lie beside the file itself, not beside a link."""
     if not isinstance(path, str | os.PathLike) or not str(path) or "\0" in str(path):
         raise InputError("path", path, "the name of a file")
     return Path(path).expanduser().resolve()
 
 
 def identity(path: str | Path) -> Identity | None:
-    """Which file it is; None where there is none."""
+    """Device and inode of a file; None if there is none."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def found(path: Path) -> Identity:
-    """The file, made where there is none; what can be said without opening it."""
+def ensure_file(path: Path) -> Identity:
+    """Create the file if there is none, and check what can be checked without opening it; its identity."""
     try:
         if not path.parent.is_dir():
             raise StoreError(f"{path} cannot be opened: there is no folder {path.parent}")
@@ -100,59 +100,61 @@ def found(path: Path) -> Identity:
 
 
 def connection(path: Path, sync: str, connect: Connect) -> tuple[sqlite3.Connection, Identity]:
-    """A store that is there by the time this returns, of this version, locked, set up."""
+    """Open a store file, created if there is none: checked, locked and set up. With its identity."""
     for _ in range(5):
-        which = found(path)
-        opened = connect(path)
+        which = ensure_file(path)
+        conn = connect(path)
         try:
-            if _locked(opened, path, which):
-                _set_up(opened, path, sync)
-                return opened, which
+            if _take_lock(conn, path, which):
+                _set_up(conn, path, sync)
+                return conn, which
         except FAILURES as error:
-            opened.close()
-            raise _explained(error, path) from error
+            conn.close()
+            raise _explain(error, path) from error
         except BaseException:
-            opened.close()
+            conn.close()
             raise
-        opened.close()
+        conn.close()
     raise StoreError(f"{path} cannot be opened: it is being replaced again and again")
 
 
-def _locked(opened: sqlite3.Connection, path: Path, which: Identity) -> bool:
-    """Take the lock for good; false where another file has taken its place while we waited for it."""
-    opened.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-    opened.execute("BEGIN EXCLUSIVE")
-    opened.execute("ROLLBACK")
+def _take_lock(connection: sqlite3.Connection, path: Path, which: Identity) -> bool:
+    """Take the lock; False if the path was given to another file while this waited."""
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+    connection.execute("BEGIN EXCLUSIVE")
+    connection.execute("ROLLBACK")
     return identity(path) == which
 
 
-def _set_up(opened: sqlite3.Connection, path: Path, sync: str) -> None:
-    empty = is_empty(opened, path)
-    _write_ahead(opened, path)
+def _set_up(connection: sqlite3.Connection, path: Path, sync: str) -> None:
+    """Check the version, create the tables of a new file, and apply the settings."""
+    empty = is_empty(connection, path)
+    _enable_write_ahead_log(connection, path)
     if empty:
-        create(opened)
-    opened.execute(f"PRAGMA synchronous = {sync}")
+        create(connection)
+    connection.execute(f"PRAGMA synchronous = {sync}")
     for setting in SETTINGS:
-        opened.execute(setting).fetchall()
+        connection.execute(setting).fetchall()
 
 
-def _write_ahead(opened: sqlite3.Connection, path: Path) -> None:
-    (mode,) = opened.execute("PRAGMA journal_mode = WAL").fetchone()
+def _enable_write_ahead_log(connection: sqlite3.Connection, path: Path) -> None:
+    (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise StoreError(f"{path} cannot be opened: its file system has no write-ahead log (mode {mode})")
 
 
-def _explained(error: BaseException, path: Path) -> StoreError:
+def _explain(error: BaseException, path: Path) -> StoreError:
+    """The StoreError to raise for an error of SQLite while opening."""
     if is_busy(error):
         return refusal(path)
     return StoreError(f"{path} cannot be opened: {reason(error)}")
 
 
 class Holder:
-    """One store, held by this process."""
+    """A store that this process holds, and the file that says so."""
 
     def __init__(self, path: Path) -> None:
-        """Claim the path within this process; the file is written by `announce`, once the lock is there."""
+        """Claim the path within this process; `announce` writes the file once SQLite has the lock."""
         self.path = path
         self.pid = os.getpid()
         self.since = time.time()
@@ -163,72 +165,72 @@ class Holder:
             _open[path] = self
 
     def announce(self) -> None:
-        """Say who holds the store, and where it can be reached."""
-        said = {"pid": self.pid, "since": self.since, "url": self.url}
-        with contextlib.suppress(OSError):  # a full disk must not keep anybody from reading the store
-            beside(self.path).write_text(json.dumps(said), "utf-8")
+        """Write which process holds the store, and where it can be reached."""
+        content = {"pid": self.pid, "since": self.since, "url": self.url}
+        with contextlib.suppress(OSError):  # with a full disk the store can still be read
+            beside(self.path).write_text(json.dumps(content), "utf-8")
 
     def release(self) -> None:
-        """Give the path back, while the lock is still there: later the file may be the next holder's."""
+        """Remove the file and release the path while the lock lasts: later the file may be another's."""
         with contextlib.suppress(OSError):
             beside(self.path).unlink(missing_ok=True)
         self.forget()
 
     def forget(self) -> None:
-        """Give the path back within this process; what lies beside the store is not ours."""
+        """Release the path within this process, but leave the file, which may be another's."""
         with _guard:
             if _open.get(self.path) is self:
                 del _open[self.path]
 
 
 def beside(path: Path) -> Path:
-    """Where it is said who holds a store."""
+    """The file that says which process holds a store."""
     return path.with_name(f"{path.name}-holder")
 
 
 def refusal(path: Path) -> Held:
-    """The sentence for a second opener."""
-    said = _said(path)
-    if said is None:
+    """The error for a second process that opens the store."""
+    holder = _read_holder(path)
+    if holder is None:
         return Held(f"{path.name} is held by another process; close it there first")
-    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(said["since"]))
-    who = f"process {said['pid']} since {since}"
-    ask = f"it can be reached at {said['url']}: ask it there with --url {said['url']}"
-    return Held(f"{path.name} is held by {who}; {ask if said['url'] else 'close it there first'}")
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(holder["since"]))
+    owner = f"process {holder['pid']} since {since}"
+    ask = f"it can be reached at {holder['url']}: ask it there with --url {holder['url']}"
+    return Held(f"{path.name} is held by {owner}; {ask if holder['url'] else 'close it there first'}")
 
 
-def _said(path: Path) -> dict[str, Any] | None:
-    """What the file says, if it is there, and written whole by now."""
+def _read_holder(path: Path) -> dict[str, Any] | None:
+    """The content of the file; None if it is missing or not completely written."""
     try:
-        said: dict[str, Any] = json.loads(beside(path).read_text("utf-8"))
+        content: dict[str, Any] = json.loads(beside(path).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    return said
+    return content
 
 
 def is_empty(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether there is nothing in a file yet. What is no store of this version is refused."""
-    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    """Whether a file has no tables yet; StoreError if it is not a store of this version."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not tables and not owner and not found:
+    if not tables and not owner and not version:
         return True
-    if owner != APPLICATION or found < 1:
+    if owner != APPLICATION or version < 1:
         raise StoreError(
             f"{path} is a database of another program (application id {owner:#x}); "
             "allowed: a store of unfog, or a file that does not exist yet"
         )
-    if found != VERSION:
-        age = "a newer" if found > VERSION else "an older"
+    if version != VERSION:
+        age = "a newer" if version > VERSION else "an older"
         raise StoreError(
-            f"{path} has version {found}, written by {age} unfog; allowed: version {VERSION}; "
+            f"{path} has version {version}, written by {age} unfog; allowed: version {VERSION}; "
             "open it with the unfog that wrote it"
         )
     return False
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """All tables in one transaction, so that a file has all of them or none."""
+    """Create all tables in one transaction, so that a file has all of them or none."""
     connection.execute("BEGIN IMMEDIATE")
     for table in TABLES:
         connection.execute(table)

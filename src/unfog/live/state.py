@@ -1,19 +1,19 @@
 """The state of a live problem: a fold of its events, by the agent in charge and its shadows.
 
 Nothing here reads a clock or a file. Every change is an event, and `State.apply` is how an event changes the
-state: when it happens, and again when the log is read from its beginning. So the beliefs are what the log
-says. A decision is made by `State.decide`, which asks the agents; a replay takes the arm from the log.
+state: when it happens, and again when the log is read from its beginning. So the beliefs follow from the log
+alone. A decision is made by `State.decide`, which asks the agents; a replay takes the arm from the log.
 
     decide   the channel learns from the noisy context; the decision is open
     reward   learnt at once, or kept until the wait is over; if it is late, it is only counted
-    reveal   a true context, whole or in part, for the agents that learn from it
+    reveal   a true context, complete or in part, for the agents that learn from it
     void     the decision was never shown: nothing is learnt
-    expire   the wait is over: the kept rewards or the default are learnt; or a reward that awaited its true
-             context is dropped
-    arms     added, retired, brought back        freeze   from now on one arm        shadow   one more agent
+    expire   the wait is over: the kept rewards or the default are learnt; or a reward that waited for its
+             true context is dropped
+    arms     added, retired, restored        freeze   one arm from now on        shadow   one more agent
 
-`Runners` holds the agents, each in a runner (agents/runner.py): the one whose arms are taken, and its
-shadows, which see and learn the same.
+`Runners` holds the agents, each in a runner (agents/runner.py): the one whose choices are carried out, and
+its shadows, which see and learn the same.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,69 +39,69 @@ from unfog.maths.gaussian import Belief
 from unfog.maths.random import generator
 from unfog.validation import InputError
 
-OBEYED = ""  # the name under which the agent stands whose arms are taken
-SHADOW = ("arm", "probability", "shares")  # what is logged of a shadow's choice
+OBEYED = ""  # the name of the agent in charge, whose choices are carried out
+SHADOW = ("arm", "probability", "shares")  # the fields of a shadow's choice in the log
 
 
 class Choice(NamedTuple):
-    """What one agent would do."""
+    """The choice of one agent."""
 
     denoised: Denoised
-    place: int  # of the arm
-    shares: Array  # (K,)  with which probability it takes each
+    index: int  # of the arm
+    shares: Array  # (K,)  the probability with which it takes each arm
 
 
 class Runners(Mapping[str, Runner]):
-    """The agents of a problem by name; the one that is obeyed first."""
+    """The agents of a problem by name; first the one in charge."""
 
-    def __init__(self, made: Made, features: FeatureMap) -> None:
-        """The problem's own agent."""
-        self._made = made
-        self._found = {OBEYED: Runner(made.agent, made.knowledge(features), made.terms.seed)}
+    def __init__(self, config: Made, features: FeatureMap) -> None:
+        """Begin with the problem's own agent."""
+        self._config = config
+        self._runners = {OBEYED: Runner(config.agent, config.knowledge(features), config.terms.seed)}
 
     def __getitem__(self, name: str) -> Runner:
-        return self._found[name]
+        return self._runners[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._runners)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._runners)
 
     @property
     def obeyed(self) -> Runner:
-        """The one whose arms are taken."""
-        return self._found[OBEYED]
+        """The agent in charge, whose choices are carried out."""
+        return self._runners[OBEYED]
 
     def join(self, agent: str, features: FeatureMap) -> None:
-        """One more shadow, from now on."""
-        found = self._made.agent_named("shadow", agent, features)
-        self._found[agent] = Runner(found, self._made.knowledge(features), self._made.terms.seed)
+        """Add a shadow."""
+        shadow = self._config.agent_named("shadow", agent, features)
+        self._runners[agent] = Runner(shadow, self._config.knowledge(features), self._config.terms.seed)
 
-    def leave(self, agent: str, opened: Iterable[Open]) -> None:
-        """A shadow decides no more, and what it kept of open decisions goes with it."""
-        del self._found[agent]
-        for found in opened:
-            found.seen.pop(agent, None)
+    def leave(self, agent: str, decisions: Iterable[Open]) -> None:
+        """Remove a shadow, and its part of open decisions."""
+        del self._runners[agent]
+        for decision in decisions:
+            decision.seen.pop(agent, None)
 
     @property
     def use_contexts(self) -> bool:
-        """Whether one of them learns from true contexts."""
-        return any(runner.agent.sees_context for runner in self._found.values())
+        """Whether any agent learns from true contexts."""
+        return any(runner.agent.sees_context for runner in self._runners.values())
 
     @property
     def lag(self) -> int:
-        """How many rounds later a round is learnt from again, at most; 0: never."""
-        return max(runner.lag for runner in self._found.values())
+        """After how many rounds, at most, an agent learns from a round again; 0: never."""
+        return max(runner.lag for runner in self._runners.values())
 
     def refuse(self, unit: str, moment: Moment) -> None:
-        """Complain of a unit, a time or a noise that the one that is obeyed can make nothing of."""
-        _refuse(self.obeyed, unit, moment)
+        """Raise InputError if the agent in charge cannot use this unit, time or noise covariance."""
+        _check_reading(self.obeyed, unit, moment)
 
     def refuse_together(self, field: str, asks: Sequence[Ask], number: int) -> None:
-        """Complain of requests that the one that is obeyed cannot follow one after the other.
+        """Raise InputError if the agent in charge cannot decide these requests one after the other.
 
-        The first will be the decision of this number. Each by itself is sound.
+        Each request was checked by itself. The first will be decision `number`.
         """
         agent, last = self.obeyed.agent, dict[str, float]()
         for i, ask in enumerate(asks):
@@ -114,122 +114,122 @@ class Runners(Mapping[str, Runner]):
             last[ask.unit] = now
 
     def choose(self, unit: str, offer: Offer, features: FeatureMap, number: int) -> dict[str, Choice]:
-        """Everyone's choice in the decision of this number."""
-        found = {}
-        for name, runner in self._present(unit, offer):
+        """The choice of every agent in decision `number`."""
+        choices = {}
+        for name, runner in self._iterate_able(unit, offer):
             normals = runner.draw()
             considered = runner.consider(unit, offer, features)
             view = considered.view
             belief = None if runner.agent.can.look_back is None else view.belief
             denoised = Denoised(considered.reading, view.context, belief)
-            found[name] = Choice(denoised, *runner.choose(considered, normals, number))
-        return found
+            choices[name] = Choice(denoised, *runner.choose(considered, normals, number))
+        return choices
 
     def denoise(self, unit: str, offer: Offer, features: FeatureMap) -> dict[str, Denoised]:
-        """What everyone makes of a reading, for a decision whose arm is known; random numbers are drawn."""
-        found = {}
-        for name, runner in self._present(unit, offer):
+        """The belief of every agent about a reading whose arm is known; draws random numbers as `choose`."""
+        beliefs = {}
+        for name, runner in self._iterate_able(unit, offer):
             runner.draw()
-            found[name] = runner.denoise(unit, offer, features)
-        return found
+            beliefs[name] = runner.denoise(unit, offer, features)
+        return beliefs
 
-    def _present(self, unit: str, offer: Offer) -> Iterator[tuple[str, Runner]]:
-        """The one that is obeyed, and those shadows that can make something of this reading.
+    def _iterate_able(self, unit: str, offer: Offer) -> Iterator[tuple[str, Runner]]:
+        """The agent in charge, and the shadows that can use this reading.
 
-        A shadow that cannot sits the decision out: it must never stop the others.
+        A shadow that cannot use it skips the decision: it must never stop the others.
         """
-        for name, runner in self._found.items():
+        for name, runner in self._runners.items():
             try:
                 if name != OBEYED:
-                    _refuse(runner, unit, Moment(offer.time, offer.at, offer.noise))
+                    _check_reading(runner, unit, Moment(offer.time, offer.at, offer.noise))
             except InputError:
                 continue
             yield name, runner
 
     def skip(self) -> None:
-        """Draw the random numbers of a decision that is not made."""
-        for runner in self._found.values():
+        """Draw the random numbers of a decision without making it."""
+        for runner in self._runners.values():
             runner.draw()
 
-    def observe(self, unit: str, kept: Mapping[str, Denoised]) -> dict[str, CompactDecision]:
-        """The channels learn from a reading; what everyone keeps of it."""
-        for name, denoised in kept.items():
-            self._found[name].observe(unit, denoised)
-        return {name: CompactDecision.of(denoised) for name, denoised in kept.items()}
+    def observe(self, unit: str, beliefs: Mapping[str, Denoised]) -> dict[str, CompactDecision]:
+        """Let every agent learn from a reading; the compact form of the decision, by agent."""
+        for name, denoised in beliefs.items():
+            self._runners[name].observe(unit, denoised)
+        return {name: CompactDecision.of(denoised) for name, denoised in beliefs.items()}
 
-    def reward(self, found: Open, features: FeatureMap, value: float) -> Law | None:
-        """Everyone learns from a reward, or keeps it for the true context it awaits.
+    def reward(self, pending: Open, features: FeatureMap, value: float) -> Law | None:
+        """Let every agent learn from a reward, or keep it until the true context comes.
 
-        What the one that is obeyed had expected of it.
+        Returns mean and variance of the reward as the agent in charge predicted them, if it did.
         """
         expected = None
-        for name, seen in found.seen.items():
-            runner = self._found[name]
-            decision = seen.whole(runner, found.place, features)
-            law = None
+        for name, compact in pending.seen.items():
+            runner = self._runners[name]
+            decision = compact.whole(runner, pending.place, features)
+            prediction = None
             if runner.agent.limit is None or runner.agent.learner.rewards != "gaussian":
                 decision = decision._replace(evidence=decision.evidence.weighed())
-                law = predict.reward(runner.agent, runner.setup, runner.memory(found.unit), decision)
-            decision = runner.reward(found.unit, decision, value)
-            found.seen[name] = seen.after(decision)
+                prediction = predict.reward(runner.agent, runner.setup, runner.memory(pending.unit), decision)
+            decision = runner.reward(pending.unit, decision, value)
+            pending.seen[name] = compact.after(decision)
             if name == OBEYED:
-                expected = decision.law or law  # a round that bounds rewards says what it had expected
+                expected = decision.law or prediction  # a round that bounds rewards returns its prediction
         return expected
 
-    def reveal(self, found: Open, features: FeatureMap, context: Array) -> None:
-        """A true context (1, d), not a number where it is not known, to those who learn from such."""
-        whole = not np.isnan(context).any()
-        for name, seen in found.seen.items():
-            runner = self._found[name]
-            if runner.agent.can.revise is not None or (runner.agent.awaits_context and whole):
-                decision = seen.whole(runner, found.place, features)
-                found.seen[name] = seen.after(runner.reveal(found.unit, decision, context))
+    def reveal(self, pending: Open, features: FeatureMap, context: Array) -> None:
+        """Let the agents that can learn from a true context, (1, d) and NaN where it is not known."""
+        is_complete = not np.isnan(context).any()
+        for name, compact in pending.seen.items():
+            runner = self._runners[name]
+            if runner.agent.can.revise is not None or (runner.agent.awaits_context and is_complete):
+                decision = compact.whole(runner, pending.place, features)
+                pending.seen[name] = compact.after(runner.reveal(pending.unit, decision, context))
 
-    def revisit(self, name: str, found: Open, features: FeatureMap) -> None:
-        """One of them learns from a past decision again."""
-        if name in found.seen and not found.voided:
-            seen, runner = found.seen[name], self._found[name]
-            decision = seen.whole(runner, found.place, features)
-            found.seen[name] = seen.after(runner.revisit(found.unit, decision))
+    def revisit(self, name: str, pending: Open, features: FeatureMap) -> None:
+        """Let one agent learn from a past decision again."""
+        if name in pending.seen and not pending.voided:
+            compact, runner = pending.seen[name], self._runners[name]
+            decision = compact.whole(runner, pending.place, features)
+            pending.seen[name] = compact.after(runner.revisit(pending.unit, decision))
 
-    def grow(self, before: Knowledge, after: Knowledge, opened: Iterable[Open]) -> None:
-        """Arms came: there is more to believe of theta, also with decisions that are still open."""
-        for name, runner in self._found.items():
+    def grow(self, before: Knowledge, after: Knowledge, decisions: Iterable[Open]) -> None:
+        """Extend the beliefs about theta to arms that were added, also those in open decisions."""
+        for name, runner in self._runners.items():
             runner.grow(before, after)
-            for found in opened:
-                if name in found.seen:
-                    found.seen[name] = found.seen[name].grown(after)
+            for decision in decisions:
+                if name in decision.seen:
+                    decision.seen[name] = decision.seen[name].grown(after)
 
-    def awaits_context(self, found: Open) -> bool:
-        """Whether a reward would have to be kept until the true context is known."""
-        return self.obeyed.agent.awaits_context and found.seen[OBEYED].known is None
+    def awaits_context(self, pending: Open) -> bool:
+        """Whether a reward would have to wait until the true context is known."""
+        return self.obeyed.agent.awaits_context and pending.seen[OBEYED].known is None
 
-    def awaits(self, found: Open) -> bool:
-        """Whether a reward is kept that cannot be learnt from before the true context is known."""
-        waits = not found.dropped and not found.voided and self.awaits_context(found)
-        return waits and found.seen[OBEYED].reward is not None
+    def awaits(self, pending: Open) -> bool:
+        """Whether it has a reward that waits until the true context is known."""
+        waits = not pending.dropped and not pending.voided and self.awaits_context(pending)
+        return waits and pending.seen[OBEYED].reward is not None
 
     def content(self) -> dict[str, Any]:
-        """All that changes, in nested values."""
-        return {name: runner.content() for name, runner in self._found.items()}
+        """Everything that changes, in nested values."""
+        return {name: runner.content() for name, runner in self._runners.items()}
 
     def fill(self, content: Mapping[str, Any], features: FeatureMap) -> None:
-        """Take back what `content` gave."""
-        for name, told in content.items():
-            if name not in self._found:
+        """Restore what `content` returned."""
+        for name, runner_content in content.items():
+            if name not in self._runners:
                 self.join(name, features)
-            self._found[name].fill(told, self._made.knowledge(features))
+            self._runners[name].fill(runner_content, self._config.knowledge(features))
 
 
-def _refuse(runner: Runner, unit: str, moment: Moment) -> None:
-    """Complain of what an agent can make nothing of; nothing is changed."""
-    who, channel = repr(runner.agent.name), runner.memory(unit).denoiser
+def _check_reading(runner: Runner, unit: str, moment: Moment) -> None:
+    """Raise InputError if an agent cannot use this unit, time or noise covariance."""
+    name, channel = repr(runner.agent.name), runner.memory(unit).denoiser
     if runner.agent.can.look_back is not None and unit != next(iter(runner.channels), unit):
-        allowed = f"one unit: the learner of {who} looks back on past rounds as those of one"
+        allowed = f"one unit: the learner of {name} looks back on past rounds as those of one"
         raise InputError("unit", repr(unit), allowed)
     if runner.agent.can.use_time is None:
         if moment.noise is not None:
-            allowed = f"none: to the denoiser of {who} all readings are alike"
+            allowed = f"none: to the denoiser of {name} all readings are alike"
             raise InputError("noise", "given for one reading", allowed)
         return
     moment = runner.agent.can.use_time.stamp(channel, moment)
@@ -237,221 +237,228 @@ def _refuse(runner: Runner, unit: str, moment: Moment) -> None:
 
 
 class State:
-    """All that is remembered of a problem."""
+    """The state of a problem: arms, agents, open decisions and statistics."""
 
-    def __init__(self, made: Made) -> None:
-        """Before the first decision."""
-        self.made, self.terms = made, made.terms
-        self.arms = Arms(made)
-        self.runners = Runners(made, self.arms.features)
-        self.windows = Windows(made.terms.wait, made.terms.reveal_within)
-        self.floor = generator(made.terms.seed, 0, "floor")
+    def __init__(self, config: Made) -> None:
+        """Begin before the first decision."""
+        self.made, self.terms = config, config.terms
+        self.arms = Arms(config)
+        self.runners = Runners(config, self.arms.features)
+        self.windows = Windows(config.terms.wait, config.terms.reveal_within)
+        self.floor = generator(config.terms.seed, 0, "floor")
         self.number = 0  # of the next decision
-        self.watch = Watch(made, expects=self.runner.agent.can.expect is not None)
-        self._erased = set[str]()  # no event of theirs is counted; none comes after what a snapshot has
+        self.watch = Watch(config, expects=self.runner.agent.can.expect is not None)
+        self._erased = set[str]()  # their events do not count; all are older than any snapshot
 
     @property
     def runner(self) -> Runner:
-        """The one that is obeyed."""
+        """The runner of the agent in charge."""
         return self.runners.obeyed
 
     @property
     def open(self) -> dict[str, Open]:
-        """Decisions that may still change something, oldest first."""
+        """The open decisions by id, oldest first."""
         return self.windows.open
 
     def id_of(self, number: int) -> str:
-        """The name of a decision."""
+        """The id of a decision."""
         return f"{number}-{self.terms.uid[:8]}"
 
     def offer(self, ask: Ask) -> Offer:
-        """What a round is offered."""
+        """The input of a round, from a request."""
         time, at, noise = self.moment(ask)
         return Offer(ask.noisy, ask.mask, time=time, arms=self.arms.mask(ask), at=at, noise=noise)
 
     def moment(self, ask: Ask) -> Moment:
-        """When a reading is taken, and how noisy it is."""
+        """The time of a reading, and its noise covariance if it has its own."""
         at = None if ask.at is None else np.asarray([ask.at])
         return Moment(np.asarray(self.number), at, ask.noise)
 
     def decide(self, ask: Ask, time: float) -> dict[str, Any]:
-        """Decide: the body of the event, which has been applied."""
+        """Make a decision, and return the body of its event, which is applied already."""
         self.close_past(time)
-        self._again(ask.unit)
-        told = ask.unit, self.offer(ask), self.arms.features_of(ask.vectors), self.number
-        drawn, choices = self._drawn(), self.runners.choose(*told)
-        chosen = {name: self.arms.mixed(ask, one.place, one.shares, drawn) for name, one in choices.items()}
-        body = {"number": self.number, **ask.request, **self.arms.obeyed(ask, chosen[OBEYED])}
-        body |= self._believed(choices[OBEYED].denoised)
-        if len(chosen) > 1:
-            others = (name for name in chosen if name != OBEYED)
-            body["shadow"] = {name: {part: chosen[name][part] for part in SHADOW} for name in others}
-        self._enter(ask, body["arm"], {name: one.denoised for name, one in choices.items()}, time)
+        self._revisit_past(ask.unit)
+        round_input = ask.unit, self.offer(ask), self.arms.features_of(ask.vectors), self.number
+        uniforms, choices = self._draw_uniforms(), self.runners.choose(*round_input)
+        actions = {
+            name: self.arms.mixed(ask, choice.index, choice.shares, uniforms)
+            for name, choice in choices.items()
+        }
+        body = {"number": self.number, **ask.request, **self.arms.obeyed(ask, actions[OBEYED])}
+        body |= self._describe_belief(choices[OBEYED].denoised)
+        if len(actions) > 1:
+            shadows = (name for name in actions if name != OBEYED)
+            body["shadow"] = {name: {part: actions[name][part] for part in SHADOW} for name in shadows}
+        self._enter(ask, body["arm"], {name: choice.denoised for name, choice in choices.items()}, time)
         return body
 
-    def _drawn(self) -> Array | None:
-        """Two uniform numbers, for all agents: whether any arm is taken, and which."""
+    def _draw_uniforms(self) -> Array | None:
+        """Two uniform numbers for the floor, the same for all agents; None without a floor."""
         return self.floor.random(2) if self.terms.floor else None
 
-    def _believed(self, denoised: Denoised) -> dict[str, Any]:
-        """The context as it is believed to be, in the caller's units."""
+    def _describe_belief(self, denoised: Denoised) -> dict[str, Any]:
+        """The belief about the context, in the caller's units."""
         units, names, (mean, cov) = self.made.units, self.terms.context, denoised.context
-        one = cov if cov.ndim == 2 else cov[0]
-        sd, mean = np.sqrt(one.diagonal()) * units.scale, units.outside(mean[0])
+        matrix = cov if cov.ndim == 2 else cov[0]
+        sd, mean = np.sqrt(matrix.diagonal()) * units.scale, units.outside(mean[0])
         return {
             "denoised": dict(zip(names, mean.tolist(), strict=True)),
             "sd": dict(zip(names, sd.tolist(), strict=True)),
         }
 
-    def _enter(self, ask: Ask, arm: str, kept: dict[str, Denoised], time: float) -> None:
-        """A decision becomes open, and the channels learn from its noisy context."""
+    def _enter(self, ask: Ask, arm: str, beliefs: dict[str, Denoised], time: float) -> None:
+        """Add an open decision, and let the agents learn from its noisy context."""
         noisy = ask.noisy if ask.mask is None else np.where(ask.mask > 0, ask.noisy, np.nan)
-        self.watch.decided(self.arms.place.get(arm, 0), noisy, self.runner.expected_reading(kept[OBEYED]))
+        self.watch.decided(self.arms.place.get(arm, 0), noisy, self.runner.expected_reading(beliefs[OBEYED]))
         self.watch.dated(time)
-        self.watch.believed(self.number, time, ask.unit, partial(self.runner.bias_then, kept[OBEYED]))
-        seen = self.runners.observe(ask.unit, kept)
+        self.watch.believed(self.number, time, ask.unit, partial(self.runner.bias_then, beliefs[OBEYED]))
+        compact = self.runners.observe(ask.unit, beliefs)
         vector = None if ask.vectors is None else ask.vectors[arm]
-        place = self.arms.place[arm] if vector is None else 0
+        arm_index = self.arms.place[arm] if vector is None else 0
         name = self.id_of(self.number)
         lost = () if ask.mask is None else tuple(np.flatnonzero(ask.mask[0] == 0).tolist())
-        found = Open(name, self.number, ask.unit, time, arm, place, vector, seen, lost)
-        self.windows.enter(found, hidden=self.runners.use_contexts, again=self.runners.lag > 0)
+        pending = Open(name, self.number, ask.unit, time, arm, arm_index, vector, compact, lost)
+        self.windows.enter(pending, hidden=self.runners.use_contexts, again=self.runners.lag > 0)
         self.number += 1
 
-    def _again(self, unit: str) -> None:
-        """Before a unit's next reading: its decision of so many rounds ago is learnt from again."""
-        longest = self.runners.lag
-        if not longest:
+    def _revisit_past(self, unit: str) -> None:
+        """Before a unit's next reading, let agents with a lag learn from its past decision again."""
+        lag = self.runners.lag
+        if not lag:
             return
         for name, runner in self.runners.items():
             past = self.windows.before(unit, runner.lag) if runner.lag else None
             if past is not None:
                 self.runners.revisit(name, past, self.arms.features_of(past.brought))
-        for gone in self.windows.forget(unit, longest):
-            self._close_if_done(gone)
+        for forgotten in self.windows.forget(unit, lag):
+            self._close_if_done(forgotten)
 
     def apply(self, kind: str, decision: str | None, body: Mapping[str, Any], time: float) -> None:
-        """An event of the log."""
+        """Apply an event of the log."""
         self.close_past(time)
         if kind == "decide":
-            self._follow(body, time)
+            self._apply_decision(body, time)
         elif kind in ABOUT_DECISIONS:
-            self._about(kind, decision or "", body)
+            self._apply_to_decision(kind, decision or "", body)
         elif kind == "arms":
-            self._arms(body)
+            self._apply_arms(body)
         elif kind == "freeze":
             self.arms.frozen = body["arm"]
         elif kind == "shadow":
-            self._shadow(body)
+            self._apply_shadow(body)
 
-    def _about(self, kind: str, decision: str, body: Mapping[str, Any]) -> None:
-        """An event of one decision, which may be closed by now, or erased."""
+    def _apply_to_decision(self, kind: str, decision: str, body: Mapping[str, Any]) -> None:
+        """Apply an event of one decision, which may be closed or erased."""
         if decision in self._erased:
             return
         self.watch.counted(kind, body)
-        found = self.open.get(decision)
-        if found is not None:
-            ABOUT_DECISIONS[kind](self, found, body)
-            self._close_if_done(found)
+        pending = self.open.get(decision)
+        if pending is not None:
+            ABOUT_DECISIONS[kind](self, pending, body)
+            self._close_if_done(pending)
         elif kind == "reveal" and "then" in body:
             self.watch.looked_back(body)
-        elif kind == "void" and body["outcome"] == "void":  # none but those that expired can become void now
+        elif (
+            kind == "void" and body["outcome"] == "void"
+        ):  # of closed decisions only expired ones become void
             self.watch.happened("expired", -1)
 
-    def _follow(self, body: Mapping[str, Any], time: float) -> None:
-        """A decision of the log: its arm is known. Of an erased one only its random numbers are left."""
-        self._drawn()
+    def _apply_decision(self, body: Mapping[str, Any], time: float) -> None:
+        """Apply a decision of the log, whose arm is known; of an erased one only draw its random numbers."""
+        self._draw_uniforms()
         if body.get("erased"):
             self.runners.skip()
             self._erased.add(self.id_of(self.number))
             self.number += 1
             return
         ask = read(self.made, {name: body[name] for name in REQUEST if name in body})
-        self._again(ask.unit)
+        self._revisit_past(ask.unit)
         features = self.arms.features_of(ask.vectors)
         self._enter(ask, body["arm"], self.runners.denoise(ask.unit, self.offer(ask), features), time)
 
-    def _reward(self, found: Open, body: Mapping[str, Any]) -> None:
+    def _apply_reward(self, pending: Open, body: Mapping[str, Any]) -> None:
         if body["outcome"] == "kept":
-            found.rewards.append(body["value"])
+            pending.rewards.append(body["value"])
         elif body["outcome"] in ("learnt", "waits"):
-            self._learn(found, body["value"])
+            self._learn(pending, body["value"])
             self.watch.happened("answered")
 
-    def _learn(self, found: Open, value: float) -> None:
-        """All agents learn from a reward, or keep it for the true context it awaits."""
-        law = self.runners.reward(found, self.arms.features_of(found.brought), value)
-        found.paid = value
-        self.windows.settle(found)
-        if not self.runners.awaits(found):
-            self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
-        elif not self.windows.is_hidden(found):
-            self.windows.overdue[found.id] = None
+    def _learn(self, pending: Open, value: float) -> None:
+        """Let all agents learn from a reward, or keep it until the true context comes."""
+        prediction = self.runners.reward(pending, self.arms.features_of(pending.brought), value)
+        pending.paid = value
+        self.windows.settle(pending)
+        if not self.runners.awaits(pending):
+            self.watch.rewarded(self.arms.place.get(pending.arm, 0), value, prediction)
+        elif not self.windows.is_hidden(pending):
+            self.windows.overdue[pending.id] = None
 
-    def _reveal(self, found: Open, body: Mapping[str, Any]) -> None:
+    def _apply_reveal(self, pending: Open, body: Mapping[str, Any]) -> None:
         if body["outcome"] not in ("learnt", "noted") or "context" not in body:
             return
-        news = {name: x for name, x in body["context"].items() if name not in found.shown}
-        found.shown |= news
-        self.watch.held_against(found, found.seen[OBEYED], news)
-        features, waited = self.arms.features_of(found.brought), self.runners.awaits(found)
-        before = (self.runner.memory(found.unit), self.runner.theta()) if waited else None
-        self.runners.reveal(found, features, self.made.whole(found.shown))
-        if before is not None and not self.runners.awaits(found):
-            self._paired(found, features, *before)
+        new = {name: x for name, x in body["context"].items() if name not in pending.shown}
+        pending.shown |= new
+        self.watch.held_against(pending, pending.seen[OBEYED], new)
+        features, did_wait = self.arms.features_of(pending.brought), self.runners.awaits(pending)
+        belief_before = (self.runner.memory(pending.unit), self.runner.theta()) if did_wait else None
+        self.runners.reveal(pending, features, self.made.whole(pending.shown))
+        if belief_before is not None and not self.runners.awaits(pending):
+            self._count_paired(pending, features, *belief_before)
 
-    def _paired(self, found: Open, features: FeatureMap, memory: Memory, theta: Belief) -> None:
-        """A reward was learnt with its true context: it is held against what was believed of theta before."""
-        runner, value = self.runner, found.paid
-        decision = found.seen[OBEYED].whole(runner, found.place, features, theta)
-        law = predict.reward(runner.agent, runner.setup, memory, decision)
+    def _count_paired(self, pending: Open, features: FeatureMap, memory: Memory, theta: Belief) -> None:
+        """Count a reward that was learnt with its true context; earlier beliefs give its prediction."""
+        runner, value = self.runner, pending.paid
+        decision = pending.seen[OBEYED].whole(runner, pending.place, features, theta)
+        prediction = predict.reward(runner.agent, runner.setup, memory, decision)
         if value is not None:
-            self.watch.rewarded(self.arms.place.get(found.arm, 0), value, law)
+            self.watch.rewarded(self.arms.place.get(pending.arm, 0), value, prediction)
 
-    def _void(self, found: Open, body: Mapping[str, Any]) -> None:  # noqa: ARG002
-        if found.expired or found.paid is not None:
-            self.watch.happened("answered" if found.rewards or not found.expired else "expired", -1)
-        found.voided = True
-        self.windows.settle(found)
+    def _apply_void(self, pending: Open, body: Mapping[str, Any]) -> None:  # noqa: ARG002
+        if pending.expired or pending.paid is not None:
+            self.watch.happened("answered" if pending.rewards or not pending.expired else "expired", -1)
+        pending.voided = True
+        self.windows.settle(pending)
 
-    def _expire(self, found: Open, body: Mapping[str, Any]) -> None:
+    def _apply_expire(self, pending: Open, body: Mapping[str, Any]) -> None:
         if body["what"] == "context":
-            found.dropped = True
+            pending.dropped = True
             return
         if body["value"] is not None:
-            self._learn(found, body["value"])
-        self.watch.happened("answered" if found.rewards else "expired")
-        found.expired = True
-        self.windows.settle(found)
+            self._learn(pending, body["value"])
+        self.watch.happened("answered" if pending.rewards else "expired")
+        pending.expired = True
+        self.windows.settle(pending)
 
     def due(self, time: float) -> list[tuple[str, dict[str, Any]]]:
-        """The expiries that are due, oldest first."""
-        terms, late = self.terms, [self.open[name] for name in self.windows.overdue]
-        found: list[tuple[str, dict[str, Any]]] = []
-        for one in self.windows.unpaid(time):
-            value = terms.combined(one.rewards) if one.rewards else terms.default_reward
-            found.append((one.id, {"what": "reward", "value": value}))
-        late += self.windows.unseen(time)
-        return found + [(one.id, {"what": "context"}) for one in late if self.runners.awaits(one)]
+        """The expiries that are due at this time, oldest first: ids and bodies of their events."""
+        terms, overdue = self.terms, [self.open[name] for name in self.windows.overdue]
+        expiries: list[tuple[str, dict[str, Any]]] = []
+        for pending in self.windows.unpaid(time):
+            value = terms.combined(pending.rewards) if pending.rewards else terms.default_reward
+            expiries.append((pending.id, {"what": "reward", "value": value}))
+        overdue += self.windows.unseen(time)
+        return expiries + [
+            (pending.id, {"what": "context"}) for pending in overdue if self.runners.awaits(pending)
+        ]
 
     def close_past(self, time: float) -> None:
-        """True contexts that did not come are too late by now: decisions that are settled are let go."""
-        for found in list(self.windows.unseen(time)):
-            self.windows.shut(found)
-            if self.runners.awaits(found):
-                self.windows.overdue[found.id] = None
-            self._close_if_done(found)
+        """Stop waiting for true contexts that are too late by now, and close decisions that are done."""
+        for pending in list(self.windows.unseen(time)):
+            self.windows.shut(pending)
+            if self.runners.awaits(pending):
+                self.windows.overdue[pending.id] = None
+            self._close_if_done(pending)
 
-    def _close_if_done(self, found: Open) -> None:
-        """Let go of what nothing can change any more."""
-        known = len(found.shown) == len(self.terms.context)
-        shown = known or not self.windows.is_hidden(found)
-        over = found.voided or (shown and not self.windows.is_recent(found))
-        if found.settled and over and not self.runners.awaits(found):
-            self.windows.close(found)
+    def _close_if_done(self, pending: Open) -> None:
+        """Close a decision if nothing can change it any more."""
+        is_known = len(pending.shown) == len(self.terms.context)
+        is_context_done = is_known or not self.windows.is_hidden(pending)
+        is_over = pending.voided or (is_context_done and not self.windows.is_recent(pending))
+        if pending.settled and is_over and not self.runners.awaits(pending):
+            self.windows.close(pending)
 
-    def _shadow(self, body: Mapping[str, Any]) -> None:
-        """A shadow joins, or leaves."""
+    def _apply_shadow(self, body: Mapping[str, Any]) -> None:
+        """Add or remove a shadow."""
         if body.get("leaves"):
             self.runners.leave(body["agent"], self.open.values())
             return
@@ -459,7 +466,7 @@ class State:
         self.runners.join(body["agent"], self.arms.features)
 
     def refuse_arms(self, body: Mapping[str, Any]) -> None:
-        """Complain of a change of arms that cannot be, or of more than there is memory for."""
+        """Raise InputError if a change of arms is impossible, or would take too much memory."""
         self.arms.refuse(body)
         if not body.get("add"):
             return
@@ -467,12 +474,12 @@ class State:
         if features.size > self.arms.features.size:
             for runner in self.runners.values():
                 self.made.refuse_large("add", runner.agent, features)
-            before, after = (self.made.knowledge(one) for one in (self.arms.features, features))
-            for runner in self.runners.values():  # by doing it: nothing of this is kept
+            before, after = (self.made.knowledge(x) for x in (self.arms.features, features))
+            for runner in self.runners.values():  # tried out: the results are not used
                 grown(runner.agent, before, after, runner.setup, runner.memory(""))
 
-    def _arms(self, body: Mapping[str, Any]) -> None:
-        """Arms come, go and come back."""
+    def _apply_arms(self, body: Mapping[str, Any]) -> None:
+        """Add, retire and restore arms."""
         before = self.made.knowledge(self.arms.features)
         self.arms.change(body, self.number)
         after = self.made.knowledge(self.arms.features)
@@ -480,8 +487,8 @@ class State:
 
 
 ABOUT_DECISIONS = {
-    "reward": State._reward,
-    "reveal": State._reveal,
-    "void": State._void,
-    "expire": State._expire,
+    "reward": State._apply_reward,
+    "reveal": State._apply_reveal,
+    "void": State._apply_void,
+    "expire": State._apply_expire,
 }

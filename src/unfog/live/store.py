@@ -1,6 +1,6 @@
-"""A store: the logs of many problems in a file, or of one problem in a database. The log is the truth.
+"""A store: the logs of many problems in a file, or of one problem in a database. The log is authoritative.
 
-This is what users see of it. Commands are carried out by live/processor.py.
+This is the interface for users. Commands are carried out by live/processor.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator

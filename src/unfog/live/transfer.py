@@ -73,7 +73,7 @@ def as_lines(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[Line]:
-    """NDJSON as events, with the number of a line that is none."""
+    """Read NDJSON as events, each with the number of its line."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -87,52 +87,50 @@ def read_lines(lines: Iterable[str]) -> Iterator[Line]:
 
 
 def refuse_constant(text: str) -> float:
-    """Complain of NaN and the infinities, which Python would read."""
+    """Raise ValueError for NaN and the infinities, which Python would read."""
     raise ValueError(f"{text} is no number of JSON")
 
 
 def taken_in(
     processor: "Processor", lines: Iterable[Line], name: str | None = None, modules: Sequence[str] = ()
 ) -> int:
-    """Events of one problem that was exported; how many were new. Code is imported of these modules alone."""
+    """Import the exported events of one problem, and return how many were new; `modules` may be imported."""
     rest = iter(lines)
     first = next(rest, None)
     if first is None or first[1]["kind"] != "problem":
         raise InputError("line 1", "no problem", "the export of a problem, whose first event says its terms")
     name = validation.check_name("problem", first[1].get("problem") if name is None else name)
     with processor.cache.reserved(name):
-        return _taken(processor, name, first, chain([first], rest), modules)
+        return _import_events(processor, name, first, chain([first], rest), modules)
 
 
-def _taken(
+def _import_events(
     processor: "Processor", name: str, first: Line, lines: Iterator[Line], modules: Sequence[str]
 ) -> int:
-    """Nobody else changes the problem meanwhile."""
+    """Import the events of a problem that nothing else can change meanwhile."""
     log = processor.log
-    known = name in log.names()
-    new, keys, last = _after_known(lines, log.read(name) if known else iter(()))
+    is_there = name in log.names()
+    new, keys, last = _skip_known(lines, log.read(name) if is_there else iter(()))
     pending = list(new)
     for number, event in pending:
-        with _refusing(number):
+        with _name_line(number):
             refuse_modules(event, modules)
-    with _refusing(first[0]):
-        problem(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
-        if known:
+    with _name_line(first[0]):
+        check_terms(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
+        if is_there:
             state, _ = snapshot.restored(log, name, processor.made(name))
         else:
             state = State(Made(Terms.read(body_of(first[1]))))
-    _applied(state, pending, keys, Times(last, processor.now()))
+    _apply_events(state, pending, keys, Times(last, processor.now()))
     for start in range(0, len(pending), CHUNK):
         processor.append(name, [event for _, event in pending[start : start + CHUNK]])
     return len(pending)
 
 
-def _after_known(
-    lines: Iterator[Line], there: Iterator[Row]
-) -> tuple[Iterator[Line], set[str | None], float]:
-    """The events after those that are there, which must be the same; keys and last time of those."""
+def _skip_known(lines: Iterator[Line], rows: Iterator[Row]) -> tuple[Iterator[Line], set[str | None], float]:
+    """The events after the stored rows, which must be equal; keys and last time of those rows."""
     keys, last = set[str | None](), 0.0
-    for row in there:
+    for row in rows:
         number, event = next(lines, (0, None))
         if event is None:
             return iter(()), keys, last
@@ -145,18 +143,18 @@ def _after_known(
 
 
 def body_of(event: Mapping[str, Any]) -> dict[str, Any]:
-    """An event without what stands in columns of its own."""
+    """An event without the fields that have columns of their own."""
     return {name: value for name, value in event.items() if name not in HEAD}
 
 
 class Times(NamedTuple):
-    """Between which an event may be."""
+    """The times between which the next event must be."""
 
     last: float  # of the event before
     now: float  # of the store
 
     def checked(self, time: object) -> float:
-        """A time that may come next."""
+        """The time of the next event; InputError if it is not possible."""
         if not isinstance(time, int | float) or isinstance(time, bool) or not self.last <= time:
             raise InputError("time", time, f"a number, not before that of the event before: {self.last}")
         if time > self.now + AHEAD:
@@ -164,18 +162,18 @@ class Times(NamedTuple):
         return float(time)
 
 
-def _applied(state: State, lines: Sequence[Line], keys: set[str | None], times: Times) -> None:
-    """Apply events to a state of their own before one of them is written."""
-    for place, (number, event) in enumerate(lines):
-        with _refusing(number):
+def _apply_events(state: State, lines: Sequence[Line], keys: set[str | None], times: Times) -> None:
+    """Apply all events to a separate state before one of them is written."""
+    for i, (number, event) in enumerate(lines):
+        with _name_line(number):
             times = times._replace(last=times.checked(event.get("time")))
             if event["kind"] != "problem":
-                _apply(state, event, keys, times.last)
-            elif place:
+                _apply_event(state, event, keys, times.last)
+            elif i:
                 raise InputError("kind", "problem", "the terms once, in the first line")
 
 
-def _apply(state: State, event: dict[str, Any], keys: set[str | None], time: float) -> None:
+def _apply_event(state: State, event: dict[str, Any], keys: set[str | None], time: float) -> None:
     kind, decision, key, body = event["kind"], event.get("decision"), event.get("key"), body_of(event)
     check(state, kind, decision, key, body, time)
     if key is not None and key in keys:
@@ -185,21 +183,21 @@ def _apply(state: State, event: dict[str, Any], keys: set[str | None], time: flo
 
 
 @contextmanager
-def _refusing(line: int) -> Iterator[None]:
-    """Whatever is wrong with an event is said of its line."""
+def _name_line(line: int) -> Iterator[None]:
+    """Make errors name the line of the event."""
     try:
         yield
     except InputError as error:
         raise InputError(f"line {line}, {error.field}", error.value, error.allowed, error.near) from error
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
-        said = f"{type(error).__name__}: {error}"
-        raise InputError(f"line {line}", said, "events as they were exported") from error
+        message = f"{type(error).__name__}: {error}"
+        raise InputError(f"line {line}", message, "events as they were exported") from error
 
 
 def refuse_modules(event: Body, modules: Collection[str]) -> None:
-    """Complain of code that whoever takes in the log has not allowed: to import a module is to run it."""
-    joins = event["kind"] == "problem" or (event["kind"] == "shadow" and event.get("leaves") is not True)
-    for field in ("features", "agent") if joins else ():
+    """Raise InputError if an event names code whose module is not allowed: importing it would run it."""
+    names_code = event["kind"] == "problem" or (event["kind"] == "shadow" and event.get("leaves") is not True)
+    for field in ("features", "agent") if names_code else ():
         path = event.get(field)
         if not isinstance(path, str) or not REFERENCE.fullmatch(path):
             continue
@@ -210,7 +208,7 @@ def refuse_modules(event: Body, modules: Collection[str]) -> None:
 
 
 def refuse_fields(body: Body, needed: tuple[str, ...], allowed: tuple[str, ...]) -> None:
-    """Complain of a field that is missing, and of one that there is not."""
+    """Raise InputError if a field is missing or unknown."""
     for name in needed:
         if name not in body:
             raise InputError(name, "missing", "all that such an event says")
@@ -220,22 +218,22 @@ def refuse_fields(body: Body, needed: tuple[str, ...], allowed: tuple[str, ...])
 
 
 def mapping(field: str, value: object) -> Mapping[str, Any]:
-    """The value, refused where it is no mapping."""
+    """The value; InputError if it is not a mapping."""
     if not isinstance(value, Mapping):
         raise InputError(field, shown(value), "a mapping")
     return value
 
 
-def whole_context(field: str, value: object, state: State, lost: bool = False) -> None:
-    """Refuse what is no whole context by name."""
-    found = requests.context_of(field, mapping(field, value), state.terms.context)
-    for name, one in found.items():
-        if one is None and not lost:
-            raise InputError(f"{field}.{name}", one, "a number")
+def check_context(field: str, value: object, state: State, lost: bool = False) -> None:
+    """Raise InputError if it is not a complete context by name."""
+    context = requests.context_of(field, mapping(field, value), state.terms.context)
+    for name, x in context.items():
+        if x is None and not lost:
+            raise InputError(f"{field}.{name}", x, "a number")
 
 
-def problem(decision: object, key: object, body: Body) -> None:
-    """The terms of a problem."""
+def check_terms(decision: object, key: object, body: Body) -> None:
+    """Check the event with the terms of a problem."""
     for field, value in (("decision", decision), ("key", key)):
         if value is not None:
             raise InputError(field, shown(value), "none: the terms of a problem have none")
@@ -249,7 +247,7 @@ def problem(decision: object, key: object, body: Body) -> None:
 
 
 def check(state: State, kind: str, decision: object, key: object, body: Body, time: float) -> None:
-    """Refuse an event that could not come next, at this time."""
+    """Raise InputError if an event could not come next, at this time."""
     erased = kind in ("decide", "reveal") and body.get("erased") is True
     refuse_fields(body, *(ERASED if erased else FIELDS[kind]))
     if key is not None:
@@ -257,29 +255,30 @@ def check(state: State, kind: str, decision: object, key: object, body: Body, ti
     if kind in OUTCOMES and body.get("outcome") not in OUTCOMES[kind]:
         raise InputError("outcome", shown(body.get("outcome")), ", ".join(OUTCOMES[kind]))
     if kind == "decide":
-        _numbered(state, decision, body)
+        _check_number(state, decision, body)
     elif kind in ("reward", "reveal", "void", "expire"):
-        _known(state, decision)
+        _check_decision_id(state, decision)
     elif decision is not None:
         raise InputError("decision", shown(decision), "none: this event is about no decision")
     if not erased:
         _check_content(state, kind, str(decision), body, time)
 
 
-def _numbered(state: State, decision: object, body: Body) -> None:
-    """Decisions come in their order."""
-    found = body.get("number")
-    if type(found) is not int or found != state.number:
-        raise InputError("number", shown(found), f"{state.number}, the next")
+def _check_number(state: State, decision: object, body: Body) -> None:
+    """Check the number, id and arm of a decision: decisions come in their order."""
+    number = body.get("number")
+    if type(number) is not int or number != state.number:
+        raise InputError("number", shown(number), f"{state.number}, the next")
     if decision != state.id_of(state.number):
         raise InputError("decision", shown(decision), state.id_of(state.number))
     validation.check_name("arm", body.get("arm"))
 
 
-def _known(state: State, decision: object) -> None:
+def _check_decision_id(state: State, decision: object) -> None:
+    """Raise InputError if there was no such decision."""
     first = validation.check_name("decision", decision).partition("-")[0]
-    place = int(first) if first.isascii() and first.isdigit() and len(first) < 16 else -1
-    if not 0 <= place < state.number or decision != state.id_of(place):
+    number = int(first) if first.isascii() and first.isdigit() and len(first) < 16 else -1
+    if not 0 <= number < state.number or decision != state.id_of(number):
         raise InputError("decision", shown(decision), "a decision of an event before")
 
 
@@ -289,110 +288,110 @@ def _check_content(state: State, kind: str, decision: str, body: Body, time: flo
         return
     CHECKS[kind](state, decision, body)
     if kind == "expire":
-        _over(state, decision, body["what"], time)
+        _check_wait_over(state, decision, body["what"], time)
 
 
 def check_decision(state: State, body: Body) -> None:
-    """Refuse a decision that could not have been made."""
-    ask = _asked(state, body)
-    _chosen(state, ask, body)
-    whole_context("denoised", body["denoised"], state)
-    whole_context("sd", body["sd"], state)
+    """Raise InputError if a decision could not have been made."""
+    ask = _check_request(state, body)
+    _check_chosen_arm(state, ask, body)
+    check_context("denoised", body["denoised"], state)
+    check_context("sd", body["sd"], state)
     if body.get("frozen", True) is not True:
         raise InputError("frozen", shown(body["frozen"]), "true, or nothing")
-    for name, other in mapping("shadow", body.get("shadow", {})).items():
+    for name, choice in mapping("shadow", body.get("shadow", {})).items():
         if name not in state.runners:
             raise InputError(f"shadow.{name}", "no such shadow", ", ".join(state.runners))
-        refuse_fields(mapping(f"shadow.{name}", other), ("arm", "probability", "shares"), ())
-        _own_choice(state, ask, other)
+        refuse_fields(mapping(f"shadow.{name}", choice), ("arm", "probability", "shares"), ())
+        _check_choice(state, ask, choice)
 
 
-def _asked(state: State, body: Body) -> Ask:
-    """What was asked for, as it might have been then."""
-    asked = {name: body[name] for name in REQUEST if name in body}
+def _check_request(state: State, body: Body) -> Ask:
+    """The request of a decision; InputError if it could not have been made then."""
+    logged = {name: body[name] for name in REQUEST if name in body}
     ask = requests.ask(
-        state.made, **{"probability" if name == "given" else name: value for name, value in asked.items()}
+        state.made, **{"probability" if name == "given" else name: value for name, value in logged.items()}
     )
-    for name, value in asked.items():
-        known = ask.request.get(name)
-        if known is None or known != value or type(known) is not type(value):
+    for name, value in logged.items():
+        value_now = ask.request.get(name)
+        if value_now is None or value_now != value or type(value_now) is not type(value):
             raise InputError(name, shown(value), "as it is logged")
     state.arms.check(ask)
     state.runners.refuse(ask.unit, state.moment(ask))
     return ask
 
 
-def _chosen(state: State, ask: Ask, body: Body) -> None:
-    """The arm that was taken, whoever chose it."""
+def _check_chosen_arm(state: State, ask: Ask, body: Body) -> None:
+    """Check the arm that was taken, whether the agent or the caller chose it."""
     forced = body.get("forced")
     if forced is None:
-        _own_choice(state, ask, body)
+        _check_choice(state, ask, body)
         return
     if body["arm"] != forced:
         raise InputError("arm", shown(body["arm"]), forced)
     if body["probability"] != body.get("given") or type(body["probability"]) is bool:
         raise InputError("probability", shown(body["probability"]), "that which was given, if any was")
-    _shares(state, ask, body["shares"])
+    _check_shares(state, ask, body["shares"])
 
 
-def _own_choice(state: State, ask: Ask, chosen: Body) -> None:
-    """An arm that an agent chose, and its probability."""
-    choice = state.arms.choice(ask)
-    if chosen["arm"] not in choice:
-        raise InputError("arm", shown(chosen["arm"]), ", ".join(choice))
-    _share("probability", chosen["probability"])
-    _shares(state, ask, chosen["shares"])
+def _check_choice(state: State, ask: Ask, choice: Body) -> None:
+    """Check an arm that an agent chose, and its probability."""
+    arms = state.arms.choice(ask)
+    if choice["arm"] not in arms:
+        raise InputError("arm", shown(choice["arm"]), ", ".join(arms))
+    _check_share("probability", choice["probability"])
+    _check_shares(state, ask, choice["shares"])
 
 
-def _shares(state: State, ask: Ask, shares: object) -> None:
+def _check_shares(state: State, ask: Ask, shares: object) -> None:
     arms = state.arms.place if ask.vectors is None else ask.vectors
     for name, share in mapping("shares", shares).items():
         if name not in arms:
             raise InputError(f"shares.{name}", "no such arm", ", ".join(arms))
-        _share(f"shares.{name}", share)
+        _check_share(f"shares.{name}", share)
     if abs(sum(mapping("shares", shares).values()) - 1) > 1e-6:
         raise InputError("shares", shown(shares), "shares that sum to 1")
 
 
-def _share(field: str, value: object) -> None:
+def _check_share(field: str, value: object) -> None:
     if not 0 <= requests.number(field, value) <= 1 + 1e-9:
         raise InputError(field, value, "a number from 0 to 1")
 
 
-def _reward(state: State, decision: str, body: Body) -> None:
-    _paid(state, body["value"])
-    found = state.open.get(decision)
-    if found is None or body["outcome"] not in ("learnt", "kept", "waits"):
+def _check_reward(state: State, decision: str, body: Body) -> None:
+    _check_reward_value(state, body["value"])
+    pending = state.open.get(decision)
+    if pending is None or body["outcome"] not in ("learnt", "kept", "waits"):
         return
-    if found.paid is not None or found.settled:
+    if pending.paid is not None or pending.settled:
         raise InputError("outcome", body["outcome"], "known, late or ignored: its reward is settled")
     if (body["outcome"] == "kept") is not (state.terms.learn == "after_wait"):
         raise InputError("outcome", body["outcome"], f"one that learning {state.terms.learn!r} leads to")
 
 
-def _paid(state: State, value: object) -> None:
+def _check_reward_value(state: State, value: object) -> None:
     state.terms.check_reward("value", value)
 
 
-def _reveal(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
-    given = mapping("context", body["context"])
-    told = requests.context_of("context", given, state.terms.context, whole=False)
-    if not told or None in told.values():
-        raise InputError("context", shown(given), "numbers by name, one at least")
+def _check_reveal(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+    raw = mapping("context", body["context"])
+    context = requests.context_of("context", raw, state.terms.context, whole=False)
+    if not context or None in context.values():
+        raise InputError("context", shown(raw), "numbers by name, one at least")
     if (
         state.runner.agent.awaits_context
         and body["outcome"] == "learnt"
-        and len(told) < len(state.terms.context)
+        and len(context) < len(state.terms.context)
     ):
-        raise InputError("context", shown(given), "the whole context: this agent learns from no part")
+        raise InputError("context", shown(raw), "the whole context: this agent learns from no part")
     if "then" in body:
-        then = mapping("then", body["then"])
-        refuse_fields(then, ("noisy", "denoised", "sd"), ())
-        for name in then:
-            whole_context(f"then.{name}", then[name], state, lost=name == "noisy")
+        belief = mapping("then", body["then"])
+        refuse_fields(belief, ("noisy", "denoised", "sd"), ())
+        for name in belief:
+            check_context(f"then.{name}", belief[name], state, lost=name == "noisy")
 
 
-def _expire(state: State, decision: str, body: Body) -> None:
+def _check_expire(state: State, decision: str, body: Body) -> None:
     if body["what"] not in ("reward", "context"):
         raise InputError("what", shown(body["what"]), "reward, context")
     if body["what"] == "context":
@@ -400,46 +399,46 @@ def _expire(state: State, decision: str, body: Body) -> None:
     if "value" not in body:
         raise InputError("value", "missing", "what is learnt, or null")
     if body["value"] is not None:
-        _value(state, body["value"])
-    found = state.open.get(decision)
-    if found is not None and found.settled:
+        _check_expired_value(state, body["value"])
+    pending = state.open.get(decision)
+    if pending is not None and pending.settled:
         raise InputError("what", "reward", "context: its reward is settled")
 
 
-def _over(state: State, decision: str, what: str, time: float) -> None:
-    """Complain of a wait that is not over."""
-    found = state.open.get(decision)
+def _check_wait_over(state: State, decision: str, what: str, time: float) -> None:
+    """Raise InputError if the wait is not over."""
+    pending = state.open.get(decision)
     span = state.terms.wait if what == "reward" else state.terms.reveal_within
-    if found is None:
+    if pending is None:
         return
     if span is None:
         raise InputError("what", what, "nothing: there is no end to the wait for it")
-    if found.time + span > time:
-        raise InputError("time", time, f"the end of the wait, {found.time + span}, or later")
+    if pending.time + span > time:
+        raise InputError("time", time, f"the end of the wait, {pending.time + span}, or later")
 
 
-def _value(state: State, value: object) -> None:
-    """What is learnt may be a mean of several rewards, or their sum."""
+def _check_expired_value(state: State, value: object) -> None:
+    """Check the value learnt at an expiry, which may be a mean or sum of several rewards."""
     requests.number("value", value)
     if state.terms.learn == "at_once":
         raise InputError("value", value, "null: rewards are learnt at once")
 
 
-def _arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+def _check_arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if not any(body.get(name) for name in ("add", "retire", "restore")):
         raise InputError("arms", shown(sorted(body)), "add, retire or restore")
     for name in ("retire", "restore"):
-        found = body.get(name, [""])
-        if not isinstance(found, list):
-            raise InputError(name, shown(found), "a list of names")
-        for one in body.get(name, ()):
-            validation.check_name(name, one)
+        names = body.get(name, [""])
+        if not isinstance(names, list):
+            raise InputError(name, shown(names), "a list of names")
+        for arm in body.get(name, ()):
+            validation.check_name(name, arm)
     if "add" in body and validation.check_arms("add", mapping("add", body["add"])) != body["add"]:
         raise InputError("add", shown(body["add"]), "names, each with its numbers or null")
     state.refuse_arms(body)
 
 
-def _freeze(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+def _check_freeze(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if body["arm"] is None:
         return
     validation.check_name("arm", body["arm"])
@@ -447,9 +446,9 @@ def _freeze(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
         raise InputError("arm", shown(body["arm"]), ", ".join(state.arms.available))
 
 
-def _shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+def _check_shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if "leaves" in body:
-        _leaves(state, body)
+        _check_leaving(state, body)
         return
     if validation.check_name("agent", body["agent"]) in state.runners:
         raise InputError("agent", body["agent"], "one that is not a shadow already")
@@ -458,29 +457,29 @@ def _shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
         raise InputError("shadow", f"{body['agent']} has changed", "the code with which it joined")
 
 
-def _leaves(state: State, body: Body) -> None:
+def _check_leaving(state: State, body: Body) -> None:
     if body["leaves"] is not True:
         raise InputError("leaves", shown(body["leaves"]), "true, or nothing")
     if validation.check_name("agent", body["agent"]) not in state.runners:
         raise InputError("agent", body["agent"], "a shadow that there is")
 
 
-def _erase(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+def _check_erase(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if type(body["decisions"]) is not int or not 0 < body["decisions"] <= state.number:
         raise InputError("decisions", shown(body["decisions"]), "how many were erased")
 
 
-def _nothing(state: State, decision: str, body: Body) -> None:
-    """There is nothing more to it."""
+def _accept(state: State, decision: str, body: Body) -> None:
+    """Accept the event: there is nothing more to check."""
 
 
 CHECKS: dict[str, Callable[[State, str, Body], None]] = {
-    "reward": _reward,
-    "reveal": _reveal,
-    "void": _nothing,
-    "expire": _expire,
-    "arms": _arms,
-    "freeze": _freeze,
-    "shadow": _shadow,
-    "erase": _erase,
+    "reward": _check_reward,
+    "reveal": _check_reveal,
+    "void": _accept,
+    "expire": _check_expire,
+    "arms": _check_arms,
+    "freeze": _check_freeze,
+    "shadow": _check_shadow,
+    "erase": _check_erase,
 }
