@@ -41,55 +41,55 @@ class PostgresBackend:
     path = None
 
     def __init__(self, pool: Pool, problem: str, epoch: int) -> None:
-        """Nothing is opened yet. `epoch` is what `Owners.claim` gave."""
+        """Start unopened; `epoch` is what `Owners.claim` returned."""
         self.only, self.epoch, self.pid = problem, epoch, os.getpid()
         self.name = self.label = f"{problem!r} at {connection.where(pool.dsn)}"
         self.number = 0  # of the problem in the tables
-        self.opening = 0  # which of the connections of this epoch it is
+        self.opening = 0  # how often the problem has been opened in this epoch
         self.tails: Mapping[str, Tail] = {}
         self.is_open = False
         self._pool = pool
         self._lost: Lost | None = None
-        self._within: Connection | None = None  # the transaction that a change is a part of
+        self._transaction: Connection | None = None  # the one that a change is part of
 
     @property
     def _own(self) -> tuple[int, int]:
-        """For rows of this and earlier epochs."""
+        """The parameters of `OWN`: rows of this and earlier epochs."""
         return self.number, self.epoch
 
     @property
     def _held(self) -> tuple[str, int, int]:
-        """For the owner's row."""
+        """The parameters of `HELD`: the owner's row."""
         return self.only, self.epoch, self.opening
 
     def reason(self, error: BaseException) -> str:
-        """What PostgreSQL said of it."""
+        """Why it failed, with the message of PostgreSQL."""
         return connection.reason(error)
 
     @contextlib.contextmanager
     def using(self) -> "Iterator[Connection]":
-        """A connection: that of the transaction, within one."""
-        if self._within is not None:
-            yield self._within
+        """A connection; within a transaction, the one of the transaction."""
+        if self._transaction is not None:
+            yield self._transaction
             return
         with self._pool.using() as connection:
             yield connection
 
     def open(self) -> Contents:
-        """Be the one connection that may write in this epoch, and say what there is of the problem."""
+        """Become the only connection that may write in this epoch, and report what is stored."""
         if self._lost is not None:
             raise self._lost
-        opened = "UPDATE owner SET opening = opening + 1 WHERE problem = %s AND epoch = %s RETURNING opening"
-        last = f"SELECT seq, time FROM event WHERE {OWN} ORDER BY seq DESC LIMIT 1"
+        reopen = "UPDATE owner SET opening = opening + 1 WHERE problem = %s AND epoch = %s RETURNING opening"
+        newest = f"SELECT seq, time FROM event WHERE {OWN} ORDER BY seq DESC LIMIT 1"
         try:
             with self.using() as connection:
-                opening = connection.execute(opened, (self.only, self.epoch)).fetchone()
-                said = "SELECT id FROM problem WHERE name = %s"
-                number = connection.execute(said, (self.only,)).fetchone()
+                opening = connection.execute(reopen, (self.only, self.epoch)).fetchone()
+                sql = "SELECT id FROM problem WHERE name = %s"
+                number = connection.execute(sql, (self.only,)).fetchone()
                 if opening is None or number is None:
                     self._lose(connection)
                 self.opening, self.number = opening[0], number[0]
-                seq, time = connection.execute(last, self._own).fetchone() or (0, 0.0)
+                seq, time = connection.execute(newest, self._own).fetchone() or (0, 0.0)
         except (psycopg.Error, UnicodeError, OSError) as error:
             raise StoreError(f"{self.label} cannot be opened: {self.reason(error)}") from error
         self.tails = {self.only: Tail(self.number, seq, time)} if seq else {}
@@ -97,7 +97,7 @@ class PostgresBackend:
         return Contents(seq, rewriting=False)
 
     def write(self, rows: Sequence[Row], change: Change | None = None) -> None:
-        """Rows and a change in one transaction of this epoch."""
+        """Write rows and a change in one transaction of this epoch."""
         if change is None and not rows:
             return
         with self.using() as connection:
@@ -111,134 +111,136 @@ class PostgresBackend:
             self.tails = {self.only: Tail(self.number, rows[-1].seq, rows[-1].time)}
 
     def _append(self, connection: "Connection", rows: Sequence[Row]) -> bool:
-        """New rows; false, and none, where another process has taken the problem over."""
+        """Insert new rows; False, and none, if another process has taken over the problem."""
         seq, _, kind, decision, key, time, body = map(list, zip(*rows, strict=True))
         sums = [checksum(row, row.seq - 1) for row in rows]
-        told = (*self._held, *self._own, seq, kind, decision, key, [float(one) for one in time], body, sums)
-        return connection.execute(APPEND, told).rowcount == len(rows)
+        params = (*self._held, *self._own, seq, kind, decision, key, [float(t) for t in time], body, sums)
+        return connection.execute(APPEND, params).rowcount == len(rows)
 
     def _change(self, connection: "Connection", rows: Sequence[Row], change: Change) -> bool:
+        """Insert rows and make a change; False, and neither, if another process has the problem."""
         connection.execute("BEGIN")
         if not self._lock(connection):
             connection.execute("ROLLBACK")
             return False
         if rows:
             self._append(connection, rows)
-        self._within = connection
+        self._transaction = connection
         try:
             change()
         finally:
-            self._within = None
+            self._transaction = None
         connection.execute("COMMIT")
         return True
 
     def _lock(self, connection: "Connection") -> bool:
-        """Keep others from taking the problem over until the transaction ends; false where one has."""
+        """Keep others from taking over the problem until the transaction ends; False if one has."""
         return connection.execute(HELD, self._held).fetchone() is not None
 
     def _lose(self, connection: "Connection") -> NoReturn:
-        """Find out what became of the last rows, and never open again."""
-        said = "SELECT max(seq) FROM event JOIN problem ON event.problem = id WHERE name = %s AND epoch <= %s"
-        kept = None  # where it cannot be asked
+        """Find out the last row that was written, and raise Lost now and at every later `open`."""
+        sql = "SELECT max(seq) FROM event JOIN problem ON event.problem = id WHERE name = %s AND epoch <= %s"
+        last = None  # if the database does not answer
         with contextlib.suppress(psycopg.Error):
-            (kept,) = connection.execute(said, (self.only, self.epoch)).fetchone() or (None,)
-            kept = kept or 0
-        self._lost = Lost(f"another process serves {self.only!r} by now, epoch {self.epoch} is over", kept)
+            (last,) = connection.execute(sql, (self.only, self.epoch)).fetchone() or (None,)
+            last = last or 0
+        self._lost = Lost(f"another process serves {self.only!r} by now, epoch {self.epoch} is over", last)
         raise self._lost
 
-    def _rows(self, which: str, *told: object) -> list[Row]:
-        """Rows of the problem in their order, each held against its checksum."""
-        said = f"SELECT seq, %s, {FIELDS} FROM event WHERE {OWN} AND {which}"
+    def _read_rows(self, condition: str, *params: object) -> list[Row]:
+        """Rows of the problem in order, after checking each against its checksum."""
+        sql = f"SELECT seq, %s, {FIELDS} FROM event WHERE {OWN} AND {condition}"
         with self.using() as connection:
-            return [_row(*row) for row in connection.execute(said, (self.only, *self._own, *told))]
+            return [_decode_row(*row) for row in connection.execute(sql, (self.only, *self._own, *params))]
 
     def read(self, problem: str | None, after: int, upto: int, size: int) -> list[Row]:
-        """The next rows, held against their numbers; none of any other problem."""
+        """The next rows, after checking that none is missing; no rows of any other problem."""
         if problem not in (None, self.only):
             return []
-        rows = self._rows("seq > %s AND seq <= %s ORDER BY seq LIMIT %s", after, upto, size)
+        rows = self._read_rows("seq > %s AND seq <= %s ORDER BY seq LIMIT %s", after, upto, size)
         if len(rows) != min(size, upto - after) or rows[-1].seq != after + len(rows):
             raise psycopg.DataError(f"rows are missing after row {after}")
         return rows
 
     def keyed(self, problem: str, key: str) -> Row | None:
         """The row with this key."""
-        rows = self._rows("key = %s", key) if problem == self.only else []
+        rows = self._read_rows("key = %s", key) if problem == self.only else []
         return rows[0] if rows else None
 
     def decided(self, problem: str, decision: str) -> list[Row]:
         """The rows of one decision."""
-        return self._rows("decision = %s ORDER BY seq", decision) if problem == self.only else []
+        return self._read_rows("decision = %s ORDER BY seq", decision) if problem == self.only else []
 
     def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
-        """The newest that is as it was written; it is a cache, so a damaged one is passed over."""
+        """The newest undamaged snapshot; damaged ones are skipped, since it is only a cache."""
         if problem != self.only:
             return None
         last = "SELECT COALESCE(max(seq), 0) FROM event WHERE problem = %s AND epoch <= %s"
-        said = "SELECT seq, fingerprint, blob, checksum FROM snapshot WHERE problem = %s AND seq <= "
-        said += f"({last}) ORDER BY seq DESC"
+        sql = "SELECT seq, fingerprint, blob, checksum FROM snapshot WHERE problem = %s AND seq <= "
+        sql += f"({last}) ORDER BY seq DESC"
         with self.using() as connection:
-            for seq, fingerprint, blob, told in connection.execute(
-                said, (self.number, *self._own), binary=True
+            for seq, fingerprint, blob, crc in connection.execute(
+                sql, (self.number, *self._own), binary=True
             ):
-                if snapshot_checksum(problem, seq, fingerprint, blob) == told:
+                if snapshot_checksum(problem, seq, fingerprint, blob) == crc:
                     return seq, fingerprint, blob
         return None
 
     def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
-        """One more snapshot; all but the two newest go. Of another problem there is nothing to keep."""
+        """Store a snapshot, and delete all but the two newest; other problems are ignored."""
         if problem != self.only:
             return
-        said = (
+        sql = (
             "INSERT INTO snapshot VALUES (%s, %s, %s, %b, %s) ON CONFLICT (problem, seq) DO UPDATE SET"
             " fingerprint = excluded.fingerprint, blob = excluded.blob, checksum = excluded.checksum"
         )
-        told = snapshot_checksum(problem, seq, fingerprint, blob)
+        crc = snapshot_checksum(problem, seq, fingerprint, blob)
         older = "SELECT seq FROM snapshot WHERE problem = %s ORDER BY seq DESC LIMIT 1 OFFSET 1"
         with self.using() as connection:
-            connection.execute(said, (self.number, seq, fingerprint, blob, told))
-            said = f"DELETE FROM snapshot WHERE problem = %s AND seq < ({older})"
-            connection.execute(said, (self.number, self.number))
+            connection.execute(sql, (self.number, seq, fingerprint, blob, crc))
+            sql = f"DELETE FROM snapshot WHERE problem = %s AND seq < ({older})"
+            connection.execute(sql, (self.number, self.number))
 
     def discard(self, problem: str) -> None:
-        """No snapshots of this problem."""
+        """Delete the snapshots of this problem."""
         if problem == self.only:
             with self.using() as connection:
                 connection.execute("DELETE FROM snapshot WHERE problem = %s", (self.number,))
 
     def rewrite(self, rows: Sequence[Row]) -> None:
-        """Put these keys and bodies in the place of those that are there."""
-        said = f"UPDATE event SET key = %s, body = %s, checksum = %s WHERE {OWN} AND seq = %s"
-        told = [(row.key, row.body, checksum(row, row.seq - 1), *self._own, row.seq) for row in rows]
+        """Replace the keys and bodies of these rows."""
+        sql = f"UPDATE event SET key = %s, body = %s, checksum = %s WHERE {OWN} AND seq = %s"
+        params = [(row.key, row.body, checksum(row, row.seq - 1), *self._own, row.seq) for row in rows]
         with self.using() as connection, connection.cursor() as cursor:
-            cursor.executemany(said, told)
+            cursor.executemany(sql, params)
 
     def rebuild(self) -> None:
-        """Let the server clear away rows as they were. Its files, write-ahead log and backups are its own."""
+        """Make the server remove old versions of rows; its own logs and backups may still have them."""
         with self.using() as connection:
             connection.execute("VACUUM event")
 
     def backup(self, path: object, pause: Pause) -> NoReturn:
-        """A database has tools of its own for this."""
+        """Raise StoreError: a database has its own tools for this."""
         raise StoreError(f"{self.label} is in PostgreSQL: copy the database with pg_dump")
 
     def announce(self, url: str | None) -> None:
-        """The owner's row says it."""
+        """Do nothing: the owner's row has the address."""
 
     def close_connection(self) -> None:
-        """Be closed until it is opened again."""
+        """Mark the backend as closed; it can be opened again."""
         self.is_open = False
 
     def close(self) -> None:
-        """Be closed; who owns the problem is said by `Owners`, and connections are the pool's."""
+        """Mark the backend as closed; `Owners` releases the problem, and the pool has the connections."""
         self.is_open = False
 
     def leave_to_parent(self) -> None:
-        """After a fork: connections know the process that made them, and do nothing in another."""
+        """After a fork, mark the backend as closed: connections do nothing in a process that did not open them."""
         self.is_open = False
 
 
-def _row(*fields: Any) -> Row:
+def _decode_row(*fields: Any) -> Row:
+    """A row from its stored fields; DataError if it is damaged."""
     row = Row._make(fields[:7])
     if checksum(row, row.seq - 1) != fields[7]:
         raise psycopg.DataError(f"row {row.seq} is damaged")

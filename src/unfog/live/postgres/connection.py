@@ -1,4 +1,4 @@
-"""Connections to a database of unfog, with timeouts so that nobody waits for a lost one; and its tables.
+"""Connections to a database of unfog, with timeouts so that no thread waits for a lost one; and its tables.
 
 A process that stops in the middle of a transaction keeps its locks until the server ends its session, after
 `IDLE` seconds, which is less than a lease. A server that does not answer is given up after `SILENT` seconds.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 PATIENCE = 3  # seconds to connect
 IDLE = 1.0  # seconds a transaction may do nothing
 LOCKED = 2.0  # seconds to wait for a lock
-SILENT = 4.0  # seconds until a server that does not acknowledge is taken to be gone
+SILENT = 4.0  # seconds after which a server that does not acknowledge is given up
 
 NETWORK: dict[str, Any] = {
     "connect_timeout": PATIENCE,
@@ -60,9 +60,9 @@ SETTINGS = {
 SYNC = {"full": "on", "normal": "local"}
 
 SIZE = 8  # connections of a pool
-WAIT = 10.0  # seconds for a connection that others use
+WAIT = 10.0  # seconds to wait for a free connection
 VERSION = 1
-LOCK = 0x756E666F  # for those who make the tables: two that start at once would both do it
+LOCK = 0x756E666F  # held while tables are created: two processes that start at once would both do so
 
 TABLES = (
     "CREATE TABLE layout (version INTEGER NOT NULL)",
@@ -83,7 +83,7 @@ Connect: TypeAlias = Callable[[str], "psycopg.Connection"]
 
 
 def check(dsn: object) -> str:
-    """Complain of what is no address of a database."""
+    """Return the address of a database; InputError if it is none."""
     allowed = "an address such as postgresql://user@host:5432/database"
     if not isinstance(dsn, str):
         raise InputError("dsn", dsn, allowed)
@@ -96,24 +96,24 @@ def check(dsn: object) -> str:
 
 def where(dsn: str) -> str:
     """The address without user and password, for messages."""
-    told = conninfo_to_dict(dsn)
-    port = f":{told['port']}" if "port" in told else ""
-    return f"postgresql://{told.get('host', '')}{port}/{told.get('dbname', '')}"
+    params = conninfo_to_dict(dsn)
+    port = f":{params['port']}" if "port" in params else ""
+    return f"postgresql://{params.get('host', '')}{port}/{params.get('dbname', '')}"
 
 
 def plain(dsn: str) -> "psycopg.Connection":
     """A connection without implicit transactions, to be used under a lock from any thread."""
-    told = conninfo_to_dict(dsn)
-    return psycopg.connect(dsn, autocommit=True, **{k: v for k, v in NETWORK.items() if k not in told})
+    params = conninfo_to_dict(dsn)
+    return psycopg.connect(dsn, autocommit=True, **{k: v for k, v in NETWORK.items() if k not in params})
 
 
 def connected(dsn: str, sync: str = "full", connect: Connect = plain) -> "psycopg.Connection":
-    """A connection to tables of this version, set up."""
+    """A connection with its settings applied, to tables of this version."""
     connection = connect(dsn)
     try:
         settings = {**SETTINGS, "synchronous_commit": SYNC[sync]}
-        said = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS x (name, value)"
-        connection.execute(said, (list(settings), list(settings.values())))
+        sql = "SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[]) AS x (name, value)"
+        connection.execute(sql, (list(settings), list(settings.values())))
         prepare(connection)
         (fsync,) = connection.execute("SHOW fsync").fetchone() or ("",)
         if sync == "full" and fsync != "on":
@@ -125,7 +125,7 @@ def connected(dsn: str, sync: str = "full", connect: Connect = plain) -> "psycop
 
 
 def reason(error: BaseException) -> str:
-    """What PostgreSQL said of it, on one line."""
+    """Why it failed, with the message of PostgreSQL, on one line."""
     if isinstance(error, psycopg.Error):
         lines = str(error).strip().splitlines() or [type(error).__name__]
         return f"PostgreSQL says: {lines[0]}"
@@ -133,30 +133,30 @@ def reason(error: BaseException) -> str:
 
 
 def prepare(connection: psycopg.Connection) -> None:
-    """Make the tables where there are none; refuse those of another version."""
-    if _version(connection) is None:
+    """Create the tables if there are none; StoreError if they are of another version."""
+    if _read_version(connection) is None:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
-            if _version(connection) is None:
-                _lay_out(connection)
-    found = _version(connection)
-    if found != VERSION:
+            if _read_version(connection) is None:
+                _create_tables(connection)
+    version = _read_version(connection)
+    if version != VERSION:
         raise StoreError(
-            f"the database {connection.info.dbname} has tables of version {found} of unfog; "
+            f"the database {connection.info.dbname} has tables of version {version} of unfog; "
             f"allowed: version {VERSION}; install the unfog that wrote them"
         )
 
 
-def _version(connection: psycopg.Connection) -> int | None:
-    # Not by to_regclass, which answers from a cache: while this waits for the lock another makes the table.
-    there = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'layout'"
-    if connection.execute(there, (SCHEMA,)).fetchone() is None:
+def _read_version(connection: psycopg.Connection) -> int | None:
+    # Not to_regclass, which uses a cache: another process may create the table while this one waits.
+    exists = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'layout'"
+    if connection.execute(exists, (SCHEMA,)).fetchone() is None:
         return None
     version = connection.execute("SELECT version FROM layout").fetchone()
     return 0 if version is None else int(version[0])
 
 
-def _lay_out(connection: psycopg.Connection) -> None:
+def _create_tables(connection: psycopg.Connection) -> None:
     (encoding,) = connection.execute("SHOW server_encoding").fetchone() or ("",)
     if encoding != "UTF8":
         raise StoreError(f"the database {connection.info.dbname} has the encoding {encoding}; allowed: UTF8")
@@ -169,8 +169,8 @@ def _lay_out(connection: psycopg.Connection) -> None:
 class Pool:
     """The connections of a process. Threads share it.
 
-    Each connection is used by one at a time. One that failed is closed, and so are those that nobody uses:
-    when a server was restarted they are all broken.
+    Each connection is used by one thread at a time. One that failed is closed, and so are all idle ones:
+    after a restart of the server they are all broken.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Pool:
         size: int = SIZE,
         connect: Connect = plain,
     ) -> None:
-        """Nothing is opened yet."""
+        """Start without connections."""
         self.dsn = check(dsn)
         self._sync, self._connect = sync, connect
         self._free = threading.BoundedSemaphore(size)
@@ -190,11 +190,11 @@ class Pool:
 
     @contextlib.contextmanager
     def using(self) -> "Iterator[Connection]":
-        """A connection, alone."""
+        """A connection for this thread alone."""
         if not self._free.acquire(timeout=WAIT):
             raise StoreError(f"all connections to {where(self.dsn)} are busy")
         try:
-            connection = self._taken()
+            connection = self._take()
             try:
                 yield connection
             except BaseException as error:
@@ -208,17 +208,17 @@ class Pool:
             self._free.release()
 
     def close(self) -> None:
-        """Close those that nobody uses."""
+        """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
             with contextlib.suppress(psycopg.Error):
                 connection.close()
 
-    def _taken(self) -> "Connection":
+    def _take(self) -> "Connection":
         with self._lock:
-            found = self._idle.pop() if self._idle else None
-        return connected(self.dsn, self._sync, self._connect) if found is None else found
+            connection = self._idle.pop() if self._idle else None
+        return connected(self.dsn, self._sync, self._connect) if connection is None else connection
 
     def _give_back(self, connection: "Connection") -> None:
         if connection.info.transaction_status != TransactionStatus.IDLE:
@@ -230,7 +230,7 @@ class Pool:
 
 @contextlib.contextmanager
 def asking(pool: Pool) -> "Iterator[Connection]":
-    """A connection for a question; a StoreError says that the database could not be asked."""
+    """A connection for a query; errors of the database become StoreError."""
     try:
         with pool.using() as connection:
             yield connection
