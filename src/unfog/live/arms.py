@@ -40,7 +40,7 @@ class Arms:
         return self.eras[-1][1]
 
     def available_at(self, number: int) -> tuple[str, ...]:
-        """The arms that might be chosen when the decision of this number was made."""
+        """The arms that could be chosen when decision `number` was made."""
         return next(names for first, names in reversed(self.eras) if first <= number)
 
     def check(self, ask: Ask) -> None:
@@ -109,7 +109,7 @@ class Arms:
         return self._with_floor(body, body["shares"], 0.0 if body.get("frozen") else self.made.terms.floor)
 
     def shadows(self, body: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """What the shadows would have done, from a decision's event."""
+        """The choices of the shadows, from a decision's event."""
         return {
             name: {
                 "arm": choice["arm"],

@@ -34,7 +34,7 @@ class Tail(NamedTuple):
 
 
 def checksum(row: Row, before: int) -> int:
-    """The checksum of everything in a row: SQLite itself does not notice a changed byte in a text."""
+    """The checksum of all fields of a row: SQLite itself does not notice a changed byte in a text."""
     seq, problem, kind, decision, key, time, body = row
     head = f"{before:d} {seq:d} {float(time).hex()} {problem!r} {kind} {decision!r} {key!r} "
     return zlib.crc32((head + body).encode())
@@ -46,7 +46,7 @@ def snapshot_checksum(problem: str, seq: int, fingerprint: str, blob: bytes) -> 
 
 
 class Contents(NamedTuple):
-    """What is known of a backend when it is opened, besides its problems."""
+    """What a backend reports when it is opened, besides its problems."""
 
     last: int  # its last row
     rewriting: bool  # rows were rewritten, and their old text may still be there

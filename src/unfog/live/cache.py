@@ -26,7 +26,7 @@ class StateCache:
 
     def __init__(self, log: Log, lock: threading.RLock, config_of: Callable[[str], Made]) -> None:
         """Start without states; `config_of` returns the configuration of a problem."""
-        self.epoch = log.epoch  # of the log, in which the states were made
+        self.epoch = log.epoch  # of the log, in which the states were built
         self.saving = threading.Lock()  # held while a snapshot is written, and while a unit is erased
         self._log, self._lock, self._config_of = log, lock, config_of
         self._states: dict[str, State] = {}

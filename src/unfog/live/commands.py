@@ -182,7 +182,7 @@ class Reveal(Report):
 
 @dataclass(frozen=True, slots=True)
 class Void(Report):
-    """The decision was never shown."""
+    """Report that a decision was never carried out."""
 
     kind = "void"
 
@@ -212,7 +212,7 @@ class ChangeArms(Command):
 
     @property
     def request(self) -> Mapping[str, Any]:
-        """All changes."""
+        """The changes."""
         return self.changes
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
@@ -272,7 +272,7 @@ class RemoveShadow(Command):
 
     @property
     def request(self) -> Mapping[str, Any]:
-        """Its name, and that it leaves."""
+        """Its name, and that it is removed."""
         return {"agent": self.agent, "leaves": True}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002

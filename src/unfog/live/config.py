@@ -136,7 +136,7 @@ def _check_reward_range(field: str, value: Any, rewards: str) -> list[float] | N
 
 
 def _check_prior(field: str, value: Any) -> Any:
-    """Shapes are checked by `Made`, which knows the size of theta."""
+    """The value as numbers; their shape is checked by `Made`, which knows the size of theta."""
     return validation.numbers(field, value, "a number, a list or a matrix of numbers").tolist()
 
 
@@ -279,7 +279,7 @@ class Terms(NamedTuple):
 
     @classmethod
     def read(cls, body: Mapping[str, Any]) -> "Terms":
-        """From JSON."""
+        """Read terms from the body of a problem's first event."""
         fields = {name: body[name] for name in cls._fields}
         fields["context"] = tuple(fields["context"])
         if fields["reward_range"] is not None:
@@ -521,7 +521,9 @@ class Made:
         shape: tuple[int, ...] = m, m
         if isinstance(features, PerArm) and in_blocks(features, self.terms.prior_cov):
             shape = features.arms, features.block, features.block
-        mean, cov = (np.broadcast_to(np.zeros(()), size) for size in (m, shape))  # one number each
+        mean, cov = (
+            np.broadcast_to(np.zeros(()), size) for size in (m, shape)
+        )  # a view of one number, which takes no memory
         knowledge = self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=None)
         refuse_large(field, agent, knowledge)
 

@@ -28,9 +28,9 @@ ERASED = "erased"  # the outcome of a decision whose context was erased
 
 
 def as_table(events: Iterable[Mapping[str, Any]], coordinates: Sequence[str]) -> Iterator[list[Any]]:
-    """A header, then a row for each decision: what was read, chosen, believed, earned, and was true.
+    """A header, then a row for each decision: reading, arm, belief, reward and true context.
 
-    The outcome of an erased decision is `erased`, whatever it has earned: `from_table` leaves it out.
+    The outcome of an erased decision is `erased`, whatever its reward: `from_table` skips it.
     """
     more = [f"{part}.{name}" for part in PARTS for name in coordinates]
     rows: dict[str, dict[str, Any]] = {}
@@ -74,12 +74,12 @@ class Row(NamedTuple):
 
 
 def from_table(problem: "Problem", table: IO[str]) -> int:
-    """Decisions that were made elsewhere, a row each: how many. Where a row is refused, so are all.
+    """Import decisions that were made elsewhere, a row each; how many. If one row is refused, all are.
 
     Columns: `context.<name>` or `<name>` for every coordinate, empty where it was lost; `arm`; and as far as
-    they are known `reward`, `probability`, `unit`, `key`, `at`, `true.<name>`. Where there is no key, the
-    `decision` is the key, so that a table that comes in again changes nothing. Other columns that `as_table`
-    writes are passed over. So are rows whose `outcome` is `erased`: there is no context to learn from.
+    they are known `reward`, `probability`, `unit`, `key`, `at`, `true.<name>`. Without a `key`, the
+    `decision` is the key, so that importing a table again changes nothing. Other columns that `as_table`
+    writes are ignored. So are rows whose `outcome` is `erased`: there is no context to learn from.
     """
     rows = _read_rows(problem, table)
     with problem.processor.together():

@@ -42,8 +42,8 @@ class StoreError(Exception):
 class InternalError(RuntimeError):
     """A change failed half-way after it had been checked: a bug of this package, or of your own code.
 
-    Nothing was logged, and the state is read again from the log. The message holds no values; the exception
-    that it came from may.
+    Nothing was logged, and the state is read again from the log. The message contains no values of a caller;
+    the exception that caused it may.
     """
 
     def __init__(self, problem: str, kind: str, error: Exception) -> None:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 BLUE, GREY, RED = COLOURS[0], COLOURS[7], COLOURS[6]
 MOST_NAMES = 8  # names that fit below a panel
-MOST_LETTERS = 36  # likewise, without turning them
-LONGEST = 12  # letters of a name
-LONGEST_UNIT = 34  # likewise, of whose bias it is
+MOST_LETTERS = 36  # letters that fit below a panel without rotation
+LONGEST = 12  # letters of a name below a panel
+LONGEST_UNIT = 34  # letters of the unit in a title
 TITLE = 9  # points
 
 

@@ -171,7 +171,9 @@ class Ring:
         """Forget everything, and begin with the decision of this number."""
         self._units, self._shadows = dict[str, int](), dict[str, int]()
         self._columns = Columns(self._layout.width, MOST, number)
-        self._erased_upto = self._log.committed  # erasures up to here are done
+        self._erased_upto = (
+            self._log.committed
+        )  # erasures up to this row are already in the rows that are read
         self._read_upto = 0
         if number:
             first = f"{number}-{self._terms.uid[:8]}"

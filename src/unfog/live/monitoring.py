@@ -59,9 +59,9 @@ class Counts(NamedTuple):
     rewards: int = 0  # learnt
     revealed: int = 0  # true contexts learnt or noted, whole or in part
     expired: int = 0  # decisions whose wait ended without a reward from the caller, without void ones
-    late: int = 0  # reports of a reward after that, each of them
+    late: int = 0  # reports of a reward after that
     voided: int = 0
-    late_contexts: int = 0  # reports of a true context that came too late, each of them
+    late_contexts: int = 0  # reports of a true context that came too late
     dropped: int = 0  # rewards whose true context never came, of agents that learn from pairs
     answered: int = 0  # decisions whose reward came in time, without void ones
 
@@ -145,7 +145,7 @@ class Arms(NamedTuple):
 
 
 def by_arm(tallies: Tallies) -> Arms:
-    """Shares, and means of rewards with their errors."""
+    """Shares of decisions, and mean rewards with standard errors."""
     chosen, rewards, total, squares = tallies.arms.T
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = total / rewards
@@ -230,7 +230,7 @@ class Series:
 class Track(NamedTuple):
     """Samples over time, n of them."""
 
-    number: Array  # (n,)  of the decision after which it was taken
+    number: Array  # (n,)  of the decision after which the sample was taken
     time: Array  # (n,)
     bias: Array  # (n, d)  NaN if the agent has none
     bias_sd: Array  # (n, d)

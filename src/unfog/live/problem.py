@@ -74,9 +74,9 @@ class Problem:
     ) -> Decision:
         """Choose an arm for a noisy context: a mapping by name, a sequence or an array; None: lost.
 
-        `unit` says whose it is; `arms` which may be chosen this time; `at` when the reading was taken, for
-        agents that use time; `noise` is the noise covariance of this reading alone. `forced` is an arm that
-        somebody else has chosen, with this `probability`. The same `key` gives the same answer again.
+        `unit` says whose context it is; `arms` restricts the arms for this decision; `at` is the time of the
+        reading, for agents that use time; `noise` is the noise covariance of this reading alone. `forced` is
+        an arm that somebody else has chosen, with this `probability`. The same `key` gives the same answer.
         """
         ask = requests.ask(self._config, context, unit, arms, at, noise, forced, probability)
         done = self._act(Decide(ask), key)
@@ -85,9 +85,9 @@ class Problem:
         return requests.decision(done.decision or "", done.body, chances, shadows)
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
-        """Several decisions, each asked for by a mapping of what `decide` takes, with one commit for all.
+        """Make several decisions with one commit; each request is a mapping of the arguments of `decide`.
 
-        Where one is refused, so are all.
+        If one request is refused, none is carried out.
         """
         batch = requests.several("asked", asked)
         with self.processor.together():
@@ -108,7 +108,7 @@ class Problem:
         return ask
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
-        """Report what a decision earned."""
+        """Report the reward of a decision."""
         return self._report(self._build_reward(decision, value), key)
 
     def _build_reward(self, decision: object, value: object) -> Reward:
@@ -118,9 +118,9 @@ class Problem:
     def reward_many(
         self, rewards: Mapping[str, float], *, keys: Mapping[str, str] | None = None
     ) -> dict[str, Receipt]:
-        """The rewards of several decisions, with one commit; where one is refused, so are all.
+        """Report the rewards of several decisions with one commit; if one is refused, none is learnt.
 
-        `keys` are those of rewards, by decision: the same key gives the same receipt again.
+        `keys` are idempotency keys by decision: the same key gives the same receipt.
         """
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
@@ -137,7 +137,7 @@ class Problem:
             }
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
-        """Tell the true context of a decision, whole or in part, when it becomes known."""
+        """Reveal the true context of a decision, or some of its coordinates, when it becomes known."""
         decision = validation.check_name("decision", decision)
         coordinates = requests.context_of("context", context, self.terms.context, whole=False)
         known = {name: value for name, value in coordinates.items() if value is not None}
@@ -146,27 +146,27 @@ class Problem:
         return self._report(Reveal(decision, known), key)
 
     def void(self, decision: str, *, key: str | None = None) -> Receipt:
-        """It was never shown: learn nothing from it."""
+        """Report that a decision was never carried out, so that nothing is learnt from it."""
         return self._report(Void(validation.check_name("decision", decision)), key)
 
     def add_arm(self, arm: str, vector: Any = None) -> Receipt:
-        """One more arm; with its numbers, where arms have any."""
+        """Add an arm; with its vector, if arms have one."""
         name = validation.check_name("arm", arm)
         numbers = None if vector is None else validation.arm_vector("vector", vector)
         return self._report(ChangeArms({"add": {name: numbers}}))
 
     def retire_arm(self, arm: str) -> Receipt:
-        """From now on an arm is not chosen; what was learnt of it is kept."""
+        """Stop choosing an arm; what was learnt of it is kept."""
         return self._report(ChangeArms({"retire": [validation.check_name("arm", arm)]}))
 
     def restore_arm(self, arm: str) -> Receipt:
-        """An arm that was retired may be chosen again."""
+        """Let an arm that was retired be chosen again."""
         return self._report(ChangeArms({"restore": [validation.check_name("arm", arm)]}))
 
     def change_arms(
         self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
     ) -> Receipt:
-        """Several such changes as one: all of them, or where one cannot be none."""
+        """Make several changes of arms as one: all of them or, if one is impossible, none."""
         changes: dict[str, Any] = {"add": validation.check_arms("add", add) if add else {}}
         for change, arms in (("retire", retire), ("restore", restore)):
             changes[change] = validation.check_names(change, arms) if arms else []
@@ -175,23 +175,23 @@ class Problem:
         return self._report(ChangeArms({change: arms for change, arms in changes.items() if arms}))
 
     def freeze(self, arm: str) -> Receipt:
-        """From now on one arm, whatever the context, until `thaw`."""
+        """Take one arm from now on, whatever the context, until `thaw`."""
         return self._report(Freeze(validation.check_name("arm", arm)))
 
     def thaw(self) -> Receipt:
-        """The agent decides again."""
+        """Let the agent decide again, after `freeze`."""
         return self._report(Freeze(None))
 
     def shadow(self, agent: str) -> Receipt:
-        """One more agent that decides on the same stream from now on, without being obeyed."""
+        """Add an agent that decides on the same readings from now on; its choices are not carried out."""
         return self._report(AddShadow(validation.check_name("agent", agent)))
 
     def unshadow(self, agent: str) -> Receipt:
-        """A shadow decides no more."""
+        """Remove a shadow."""
         return self._report(RemoveShadow(validation.check_name("agent", agent)))
 
     def events(self, since: int = 0) -> list[dict[str, Any]]:
-        """The log after the event `since`: mappings with seq, kind, decision, time and more."""
+        """The events after event number `since`: mappings with seq, kind, decision, time and more."""
         return list(self.processor.events(self.name, since))
 
     def pending(self) -> list[str]:
@@ -200,26 +200,26 @@ class Problem:
             return [pending.id for pending in state.open.values() if not pending.settled]
 
     def about(self) -> dict[str, Any]:
-        """What there is to know of the problem itself, as JSON has it: arms, units, shadows, counts."""
+        """The problem itself, for JSON: its terms, arms, units, shadows and counts."""
         with self._locked_state() as state:
             return inspection.about(state, self.name, self.processor.now(self.name))
 
     def belief(self, unit: str | None = None) -> "xr.Dataset":
-        """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
+        """The beliefs: the bias of a unit by name with its standard deviation, theta, weights."""
         with self._locked_state() as state:
             return inspection.belief(state, _check_unit(state, unit))
 
     def expected(
         self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
     ) -> "xr.Dataset":
-        """What each arm would be expected to earn in this context; nothing is decided or learnt."""
+        """The expected reward of each arm in this context; nothing is decided or learnt."""
         ask = requests.ask(self._config, context, unit, arms, at, noise)
         with self._locked_state() as state:
             state.arms.check(ask)
             return inspection.expected(state, ask)
 
     def diagnostics(self) -> "xr.Dataset":
-        """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
+        """Whether it works: readings against the channel, rewards against predictions, arms, pending."""
         with self._locked_state() as state:
             return inspection.diagnosed(state, self.processor.now(self.name))
 
@@ -230,7 +230,7 @@ class Problem:
         return figure(self.diagnostics(), self.name)
 
     def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
-        """The past of all units or of one, as JSON can hold it: see live/history.py."""
+        """The past of all units or of one, as plain values for JSON: see live/history.py."""
         points = count("points", points, 1, MOST)
         log = self.processor.log
         with self._locked_state() as state:
@@ -242,7 +242,7 @@ class Problem:
             return history.told(query, recent)
 
     def fingerprint(self) -> str:
-        """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
+        """A hash of the state: beliefs, pending decisions, and random streams."""
         with self.processor.lock:
             return snapshot.digest(self.processor.cache.get(self.name))
 

@@ -124,9 +124,9 @@ def ask(
 def context_of(
     field: str, value: Any, coordinates: Sequence[str], whole: bool = True
 ) -> dict[str, float | None]:
-    """A context by name: from a mapping, a sequence or an array; None for what was lost, or is not known.
+    """A context by name, from a mapping, a sequence or an array; None for what was lost or is not known.
 
-    Unless it need not be `whole`, every coordinate is named.
+    With `whole`, every coordinate must be named.
     """
     if isinstance(value, Mapping):
         for name in value:

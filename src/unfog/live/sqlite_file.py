@@ -190,16 +190,16 @@ def beside(path: Path) -> Path:
 
 def refusal(path: Path) -> Held:
     """The error for a second process that opens the store."""
-    holder = _read_holder(path)
-    if holder is None:
+    info = _read_lock_file(path)
+    if info is None:
         return Held(f"{path.name} is held by another process; close it there first")
-    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(holder["since"]))
-    owner = f"process {holder['pid']} since {since}"
-    ask = f"it can be reached at {holder['url']}: ask it there with --url {holder['url']}"
-    return Held(f"{path.name} is held by {owner}; {ask if holder['url'] else 'close it there first'}")
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(info["since"]))
+    owner = f"process {info['pid']} since {since}"
+    ask = f"it can be reached at {info['url']}: ask it there with --url {info['url']}"
+    return Held(f"{path.name} is held by {owner}; {ask if info['url'] else 'close it there first'}")
 
 
-def _read_holder(path: Path) -> dict[str, Any] | None:
+def _read_lock_file(path: Path) -> dict[str, Any] | None:
     """The content of the file; None if it is missing or not completely written."""
     try:
         content: dict[str, Any] = json.loads(beside(path).read_text("utf-8"))

@@ -47,7 +47,7 @@ class Choice(NamedTuple):
     """The choice of one agent."""
 
     denoised: Denoised
-    index: int  # of the arm
+    arm_index: int
     shares: Array  # (K,)  the probability with which it takes each arm
 
 
@@ -281,7 +281,7 @@ class State:
         round_input = ask.unit, self.offer(ask), self.arms.features_of(ask.vectors), self.number
         uniforms, choices = self._draw_uniforms(), self.runners.choose(*round_input)
         actions = {
-            name: self.arms.mixed(ask, choice.index, choice.shares, uniforms)
+            name: self.arms.mixed(ask, choice.arm_index, choice.shares, uniforms)
             for name, choice in choices.items()
         }
         body = {"number": self.number, **ask.request, **self.arms.obeyed(ask, actions[OBEYED])}

@@ -53,29 +53,29 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Write what is left, and give the file back."""
+        """Write snapshots, and close the file."""
         self.processor.close()
 
     def names(self) -> list[str]:
-        """The problems that there are."""
+        """The names of all problems."""
         return self.processor.log.names()
 
     @with_terms
     def problem(self, name: str, **terms: Unpack[GivenTerms]) -> Problem:
-        """The problem of this name; made, where there is none yet and its terms are given.
+        """The problem of this name; it is created if there is none yet and its terms are given.
 
-        `context` names the coordinates and `arms` what can be done, with vectors where `features` need them
-        ("per_arm", the default, "product", "quadratic", "matrix", or one's own module:name); with `arm_size`
-        arms come with each decision. `rewards` are "gaussian", of the variance `reward_var` and within
-        `reward_range` if told, or "bernoulli". `prior_mean`
-        and `prior_cov` are the prior of theta, the reward coefficients. `channel` says how contexts are
-        measured: `found.channel` of `unfog.calibrate`, or a mapping; None: nothing is known of noise. Unless
-        `standardise` is off contexts are taken in deviations from their mean. In a share `floor` of decisions
-        any arm is taken. `wait` and `reveal_within` are how long a reward and a true context may take, such
-        as "30m"; without a reward the `default_reward` is learnt; `learn` is "at_once" or "after_wait", and
-        several rewards of one decision `combine` to their last, first, sum, mean, max or min.
+        `context` names the coordinates, and `arms` the arms, with vectors where `features` need them
+        ("per_arm", the default, "product", "quadratic", "matrix", or your own module:name); with `arm_size`
+        arms come with each decision. `rewards` are "gaussian", with the variance `reward_var` and within
+        `reward_range` if you give one, or "bernoulli". `prior_mean` and `prior_cov` are the prior of theta,
+        the reward coefficients. `channel` describes how contexts are measured: the `channel` of a result of
+        `unfog.calibrate`, or a mapping; None: nothing is known of the noise. Contexts are standardised,
+        unless `standardise` is off. In a share `floor` of decisions an arm is drawn uniformly. `wait` and
+        `reveal_within` are how long a reward and a true context may take, such as "30m"; without a reward the
+        `default_reward` is learnt; `learn` is "at_once" or "after_wait"; and `combine` says what several
+        rewards of one decision are combined to: their last, first, sum, mean, max or min.
 
-        If the problem exists, any term that you pass must match what it was made with.
+        If the problem exists, any term that you pass must match what it was created with.
         """
         name, processor = validation.check_name("name", name), self.processor
         with processor.lock:
@@ -90,7 +90,7 @@ class Store:
         return Problem(processor, name)
 
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
-        """The events of a problem after that of the number `since`, as mappings."""
+        """The events of a problem after event number `since`, as mappings."""
         return self.processor.events(name, since)
 
     def export(self, name: str) -> Iterator[str]:
@@ -98,36 +98,36 @@ class Store:
         return transfer.as_lines(self.events(name))
 
     def take_in(self, lines: Iterable[str], name: str | None = None, *, modules: Iterable[str] = ()) -> int:
-        """The log of a problem that was exported, under its own name or another: how many events were new.
+        """Import the exported log of a problem, under its own name or another; the number of new events.
 
-        A log may name features and agents of one's own, `module:name`. To take it in imports these modules,
-        which runs them: so that is refused unless they are among `modules`.
+        A log may name features and agents of your own, `module:name`. Importing the log imports these
+        modules, which runs their code: that is refused unless they are among `modules`.
         """
         allowed = validation.as_list("modules", modules, "a list of names of modules")
         return transfer.taken_in(self.processor, transfer.read_lines(lines), name, allowed)
 
     def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
-        """Erase a unit's contexts, and what was learnt from them, in all problems or in one: how many
-        decisions of each.
+        """Erase a unit's contexts, and what was learnt from them, in all problems or in one; the number of
+        its decisions in each.
 
-        The file is written anew, so that the old bytes are gone. Copies and exports are not
-        the store's to erase.
+        The file is rewritten, so that the old bytes are gone. Copies and exports must be erased
+        separately.
         """
         return erasure.erase_unit(self.processor, unit, problem)
 
     def backup(self, path: str | Path) -> None:
-        """Copy the store to a file that is not there yet; others go on deciding meanwhile."""
+        """Copy the store to a file that does not exist yet; other threads go on deciding meanwhile."""
         self.processor.log.backup(path)
 
     def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
-        """Read the log from its beginning, and hold what is remembered against it; others go on meanwhile.
+        """Read the log from its beginning and compare the state in memory with it; other threads go on.
 
-        With `verify` every decision is made again, too, and must come out as it was logged but for rounding;
-        those from before an erasure cannot be.
+        With `verify` every decision is recomputed, too, and must be as in the log but for rounding. Decisions
+        from before an erasure cannot be recomputed.
         """
         chosen = self.names() if problem is None else [problem]
         return {name: snapshot.replayed(self.processor, name, verify) for name in chosen}
 
     def together(self) -> AbstractContextManager[None]:
-        """Calls of this thread with one commit for all, at the end; other threads wait meanwhile."""
+        """Make the calls of this thread share one commit, at the end; other threads wait meanwhile."""
         return self.processor.together()

@@ -235,7 +235,7 @@ class PostgresBackend:
         self.is_open = False
 
     def leave_to_parent(self) -> None:
-        """After a fork, mark the backend as closed: connections do nothing in a process that did not open them."""
+        """After a fork, mark the backend as closed: connections of the parent do nothing in the child."""
         self.is_open = False
 
 
