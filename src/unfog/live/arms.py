@@ -105,7 +105,7 @@ class Arms:
         return choice
 
     def probabilities(self, body: Mapping[str, Any]) -> dict[str, float]:
-        """The probability with which the agent takes each arm that it may, from a decision's event."""
+        """The probability of each arm that the agent may take, from a decision's event."""
         return self._with_floor(body, body["shares"], 0.0 if body.get("frozen") else self.made.terms.floor)
 
     def shadows(self, body: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -74,7 +74,7 @@ class Row(NamedTuple):
 
 
 def from_table(problem: "Problem", table: IO[str]) -> int:
-    """Import decisions that were made elsewhere, a row each; how many. If one row is refused, all are.
+    """Import decisions made elsewhere, one per row, and return how many. If a row is refused, all are.
 
     Columns: `context.<name>` or `<name>` for every coordinate, empty where it was lost; `arm`; and as far as
     they are known `reward`, `probability`, `unit`, `key`, `at`, `true.<name>`. Without a `key`, the

@@ -124,7 +124,7 @@ class Columns:
         self._size += len(rows)
 
     def _grow(self, more: int) -> None:
-        """Make room for so many rows, and a quarter more than `most`, so that old ones are dropped rarely."""
+        """Make room for `more` rows, and a quarter of `most` besides, so that old ones are dropped rarely."""
         if self._size + more <= self._data.shape[1]:
             return
         rows = self.kept

@@ -34,7 +34,7 @@ from unfog.maths.trees import contiguous
 
 
 class CompactTerm(NamedTuple):
-    """What a round adds to the belief about theta, so that it can be undone, without the zeros of its row."""
+    """The term that a round adds to the belief about theta, without the zeros of its row."""
 
     indices: Ints  # (n,)
     row: Array  # (n,)
@@ -183,7 +183,7 @@ class Windows:
         self._recent: dict[str, list[str]] = {}  # by unit, for agents that learn from a round again later
 
     def enter(self, pending: Open, hidden: bool, again: bool) -> None:
-        """Add a decision; whether an agent learns from its true context, and from the round again later."""
+        """Add a decision; `hidden`: an agent learns from its true context, `again`: one learns twice."""
         self.open[pending.id] = pending
         if self._wait is not None:
             self._awaiting_reward[pending.id] = None
@@ -288,7 +288,7 @@ class Past:
 
     @property
     def expired(self) -> bool:
-        """Whether its wait ended without a reward."""
+        """Whether the wait for its reward is over."""
         return any(kind == "expire" and body["what"] == "reward" for kind, body in self.bodies)
 
     @property

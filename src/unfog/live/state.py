@@ -152,7 +152,7 @@ class Runners(Mapping[str, Runner]):
             runner.draw()
 
     def observe(self, unit: str, beliefs: Mapping[str, Denoised]) -> dict[str, CompactDecision]:
-        """Let every agent learn from a reading; the compact form of the decision, by agent."""
+        """Let the channel of every agent learn from a reading; the compact decision of each agent."""
         for name, denoised in beliefs.items():
             self._runners[name].observe(unit, denoised)
         return {name: CompactDecision.of(denoised) for name, denoised in beliefs.items()}
@@ -177,7 +177,7 @@ class Runners(Mapping[str, Runner]):
         return expected
 
     def reveal(self, pending: Open, features: FeatureMap, context: Array) -> None:
-        """Let the agents that can learn from a true context, (1, d) and NaN where it is not known."""
+        """Pass a true context, (1, d) with NaN where it is not known, to the agents that learn from it."""
         is_complete = not np.isnan(context).any()
         for name, compact in pending.seen.items():
             runner = self._runners[name]
