@@ -521,9 +521,7 @@ class Made:
         shape: tuple[int, ...] = m, m
         if isinstance(features, PerArm) and in_blocks(features, self.terms.prior_cov):
             shape = features.arms, features.block, features.block
-        mean, cov = (
-            np.broadcast_to(np.zeros(()), size) for size in (m, shape)
-        )  # a view of one number, which takes no memory
+        mean, cov = (np.broadcast_to(np.zeros(()), size) for size in (m, shape))  # views of one number each
         knowledge = self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=None)
         refuse_large(field, agent, knowledge)
 

@@ -171,9 +171,7 @@ class Ring:
         """Forget everything, and begin with the decision of this number."""
         self._units, self._shadows = dict[str, int](), dict[str, int]()
         self._columns = Columns(self._layout.width, MOST, number)
-        self._erased_upto = (
-            self._log.committed
-        )  # erasures up to this row are already in the rows that are read
+        self._erased_upto = self._log.committed  # rows read from now on reflect erasures up to here
         self._read_upto = 0
         if number:
             first = f"{number}-{self._terms.uid[:8]}"

@@ -189,10 +189,8 @@ def _compare(config: Made, row: Row, was: dict[str, Any], now: dict[str, Any]) -
 def _standardise(config: Made, body: dict[str, Any]) -> dict[str, Any]:
     """A decision with all its numbers in standard units, so that one tolerance fits them all."""
     scales, scaled = dict(zip(config.terms.context, config.units.scale.tolist(), strict=True)), body.copy()
-    for part, power in (
-        ("denoised", 1),
-        ("sd", 2),
-    ):  # variances, not deviations: one that is zero but for rounding has a large root
+    # Variances are compared, not deviations: a variance that is zero but for rounding has a large root.
+    for part, power in (("denoised", 1), ("sd", 2)):
         if isinstance(body.get(part), dict):
             scaled[part] = {name: (x / scales.get(name, 1.0)) ** power for name, x in body[part].items()}
     return scaled

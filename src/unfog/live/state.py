@@ -116,7 +116,7 @@ class Runners(Mapping[str, Runner]):
     def choose(self, unit: str, offer: Offer, features: FeatureMap, number: int) -> dict[str, Choice]:
         """The choice of every agent in decision `number`."""
         choices = {}
-        for name, runner in self._iterate_able(unit, offer):
+        for name, runner in self._select_runners(unit, offer):
             normals = runner.draw()
             considered = runner.consider(unit, offer, features)
             view = considered.view
@@ -128,12 +128,12 @@ class Runners(Mapping[str, Runner]):
     def denoise(self, unit: str, offer: Offer, features: FeatureMap) -> dict[str, Denoised]:
         """The belief of every agent about a reading whose arm is known; draws random numbers as `choose`."""
         beliefs = {}
-        for name, runner in self._iterate_able(unit, offer):
+        for name, runner in self._select_runners(unit, offer):
             runner.draw()
             beliefs[name] = runner.denoise(unit, offer, features)
         return beliefs
 
-    def _iterate_able(self, unit: str, offer: Offer) -> Iterator[tuple[str, Runner]]:
+    def _select_runners(self, unit: str, offer: Offer) -> Iterator[tuple[str, Runner]]:
         """The agent in charge, and the shadows that can use this reading.
 
         A shadow that cannot use it skips the decision: it must never stop the others.
@@ -358,9 +358,7 @@ class State:
             self._close_if_done(pending)
         elif kind == "reveal" and "then" in body:
             self.watch.looked_back(body)
-        elif (
-            kind == "void" and body["outcome"] == "void"
-        ):  # of closed decisions only expired ones become void
+        elif kind == "void" and body["outcome"] == "void":  # a closed one becomes void only if it expired
             self.watch.happened("expired", -1)
 
     def _apply_decision(self, body: Mapping[str, Any], time: float) -> None:
@@ -475,7 +473,7 @@ class State:
             for runner in self.runners.values():
                 self.made.refuse_large("add", runner.agent, features)
             before, after = (self.made.knowledge(x) for x in (self.arms.features, features))
-            for runner in self.runners.values():  # tried out: the results are not used
+            for runner in self.runners.values():  # a trial: the results are not used
                 grown(runner.agent, before, after, runner.setup, runner.memory(""))
 
     def _apply_arms(self, body: Mapping[str, Any]) -> None:
