@@ -1,6 +1,6 @@
 """Checks of a log before it is trusted: its probabilities, its readings, and which true contexts are known.
 
-Do the logged probabilities fit the arms that were drawn? Weighing by wrong ones misleads, and looks fine.
+Do the logged probabilities fit the arms that were drawn? Wrong ones give wrong values without a warning.
 With the probabilities p_t of all arms, and e_t the arm drawn as a unit vector, the sum G of e_t - p_t over
 rounds is a martingale, whatever the logger learnt meanwhile. Its variance is V, the sum of
 diag(p_t) - p_t p_t', so that
@@ -21,8 +21,8 @@ p < 0.001 in 2 of 1,000, and most in none; without it 87 % of those with 20 arms
 
 The martingale is that of Peter Hall and Chris Heyde, "Martingale Limit Theory and Its Application" (1980).
 
-Do readings vary as the channel says (`misfits`)? Did it hang on the arm, or on what was paid, which true
-contexts became known (`suspicion`)?
+Do readings vary as the channel says (`misfits`)? Did it depend on the arm or the reward which true contexts
+became known (`suspicion`)?
 """
 
 from itertools import pairwise
@@ -35,19 +35,19 @@ from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array, Bools, Ints
 
 EDGES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
-LEAST_VARIANCE = 5.0  # variance of a count below which a normal law is no match for it
-SAFE = 0.001  # below this chance a misfit is said: a check that cries often is not heard
-FLAT = 1e-9  # an eigenvalue of a correlation below this is none
-ROUNDED = 3e-3  # by which share sums may be off, since loggers write few digits
-UNSEEN = 5  # draws with the largest weight that each arm might have had besides
-LARGE = 0.1  # a variance of readings that is off by less would change little
+LEAST_VARIANCE = 5.0  # counts with a smaller variance are not close enough to normal
+SAFE = 0.001  # misfits are reported below this p-value: a check with many false alarms is ignored
+FLAT = 1e-9  # smaller eigenvalues of a correlation count as zero
+ROUNDED = 3e-3  # relative rounding error of sums, since loggers write few digits
+UNSEEN = 5  # additional draws with the largest weight that each arm is credited with
+LARGE = 0.1  # a relative error of a variance of readings below this changes little
 FAR_READINGS = 4.0  # standard errors of that variance
 LEAST_ROUNDS = 30  # with a true context, and without
 FAR_TRUTHS = 3.5  # standard errors: chance alone gives one in 2,000
 
 
 class Fit(NamedTuple):
-    """What a check found."""
+    """The result of a check."""
 
     check: str  # by_arm, by_size, by_weight
     statistic: float  # chi-square
@@ -60,7 +60,7 @@ class Fit(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether nothing is to be said."""
+        """Whether the probabilities fit."""
         return self.p_value >= SAFE
 
 
@@ -71,20 +71,20 @@ def fits(log: Log) -> tuple[Fit, ...]:
 
 def by_arm(log: Log) -> Fit:
     """Does each arm come up as often as its probabilities say?"""
-    law = _law(log)
-    return _held("by_arm", log.arm, law, [f"arm {name!r}" for name in log.arms])
+    law = _normalise(log)
+    return _compare_counts("by_arm", log.arm, law, [f"arm {name!r}" for name in log.arms])
 
 
-def _law(log: Log) -> Array:
-    """The probabilities of all arms, without what is left of a sum of 1 by few digits."""
+def _normalise(log: Log) -> Array:
+    """The probabilities of all arms, rescaled to sum to 1 exactly."""
     law = np.asarray(log.probabilities)
-    found: Array = law / law.sum(axis=1, keepdims=True)
-    return found
+    shares: Array = law / law.sum(axis=1, keepdims=True)
+    return shares
 
 
 def by_size(log: Log) -> Fit:
     """Do arms with small probabilities come up seldom, and those with large ones often?"""
-    law = _law(log)
+    law = _normalise(log)
     bins = np.searchsorted(EDGES, law, side="right")
     rows = np.arange(log.rounds)
     sums = np.zeros((log.rounds, len(EDGES) + 1))
@@ -92,7 +92,7 @@ def by_size(log: Log) -> Fit:
         sums[rows, bins[:, k]] += law[:, k]
     ends = [0.0, *EDGES.tolist(), 1.0]
     names = [f"arms with a probability from {a:g} to {b:g}" for a, b in pairwise(ends)]
-    return _held("by_size", bins[rows, log.arm], sums, names)
+    return _compare_counts("by_size", bins[rows, log.arm], sums, names)
 
 
 def by_weight(log: Log) -> Fit:
@@ -103,48 +103,50 @@ def by_weight(log: Log) -> Fit:
     surplus[np.arange(n), log.arm] += weight
     cov = np.cov(surplus, rowvar=False) * n if n > 1 else np.zeros((k, k))
     cov = cov + np.diag(UNSEEN * weight.max() ** 2 + (ROUNDED * expected) ** 2)
-    # Of an arm that is drawn only where that is all but certain, w (w - 1) says how much is left to chance.
-    there = np.bincount(log.arm, weight * (weight - 1), minlength=k) >= LEAST_VARIANCE
+    # w (w - 1) is what is left to chance: next to nothing for an arm drawn only where it is all but certain.
+    can_judge = np.bincount(log.arm, weight * (weight - 1), minlength=k) >= LEAST_VARIANCE
     names = [f"arm {name!r}" for name in log.arms]
-    told = f"the mean of 1 / p is {weight.mean():.4g}, of arms offered {expected.sum() / n:.4g}"
-    return _judged("by_weight", surplus.sum(axis=0), cov, expected, names, told, there)
+    summary = f"the mean of 1 / p is {weight.mean():.4g}, of arms offered {expected.sum() / n:.4g}"
+    return _judge_sums("by_weight", surplus.sum(axis=0), cov, expected, names, summary, can_judge)
 
 
-def _held(check: str, drawn: Ints, law: Array, names: list[str]) -> Fit:
-    """What was drawn, against the law it was drawn from."""
+def _compare_counts(check: str, draws: Ints, law: Array, names: list[str]) -> Fit:
+    """Compare how often each thing was drawn with the probabilities (n, k) it was drawn with."""
     expected = law.sum(axis=0)
-    gap = np.bincount(drawn, minlength=law.shape[1]) - expected
+    gap = np.bincount(draws, minlength=law.shape[1]) - expected
     cov = np.diag(expected) - law.T @ law
-    return _judged(check, gap, cov, expected, names, f"{len(drawn)} rounds", np.diag(cov) >= LEAST_VARIANCE)
+    return _judge_sums(
+        check, gap, cov, expected, names, f"{len(draws)} rounds", np.diag(cov) >= LEAST_VARIANCE
+    )
 
 
-def _judged(
-    check: str, gap: Array, cov: Array, expected: Array, names: list[str], told: str, judged: Bools
+def _judge_sums(
+    check: str, gap: Array, cov: Array, expected: Array, names: list[str], summary: str, can_judge: Bools
 ) -> Fit:
-    """The chi-square of a gap with this covariance, of those sums that can be judged; where it is largest."""
+    """The chi-square test of a gap with this covariance, over the sums that can be judged."""
     from scipy.stats import chi2
 
-    there = np.flatnonzero(judged)
-    if not len(there):
-        said = f"Nothing to hold the probabilities against ({told}): arms were all but certain."
-        return Fit(check, 0.0, 0, 1.0, "", 0.0, 0.0, said)
-    scale = np.sqrt(np.diag(cov)[there])
-    scores = gap[there] / scale
+    index = np.flatnonzero(can_judge)
+    if not len(index):
+        sentence = f"Nothing to hold the probabilities against ({summary}): arms were all but certain."
+        return Fit(check, 0.0, 0, 1.0, "", 0.0, 0.0, sentence)
+    scale = np.sqrt(np.diag(cov)[index])
+    scores = gap[index] / scale
     statistic, degrees = _chi_square(
-        scores, cov[np.ix_(there, there)] / scale / scale[:, None], expected[there] / scale
+        scores, cov[np.ix_(index, index)] / scale / scale[:, None], expected[index] / scale
     )
-    worst = int(there[np.argmax(np.abs(scores))])
+    worst = int(index[np.argmax(np.abs(scores))])
     chance = float(chi2.sf(statistic, degrees)) if degrees else 1.0
     fit = Fit(check, statistic, degrees, chance, names[worst], 0.0, float(expected[worst]), "")
     fit = fit._replace(found=float(gap[worst] + expected[worst]))
-    return fit._replace(sentence=_sentence(fit, told))
+    return fit._replace(sentence=_write_sentence(fit, summary))
 
 
 def _chi_square(scores: Array, correlation: Array, expected: Array) -> tuple[float, int]:
     """The statistic and its degrees of freedom.
 
-    Some sums cannot vary, such as that of all arms together. They have no degree, unless they are off by more
-    than digits explain, which chance cannot do.
+    Some sums cannot vary, such as that of all arms together. They add no degree of freedom, unless they are
+    off by more than rounding explains, which cannot be chance.
     """
     values, vectors = np.linalg.eigh(correlation)
     along = (vectors.T @ scores) ** 2
@@ -155,20 +157,19 @@ def _chi_square(scores: Array, correlation: Array, expected: Array) -> tuple[flo
     return float((along[counts] / used[counts]).sum()), int(counts.sum())
 
 
-def _sentence(fit: Fit, told: str) -> str:
-    found = (
-        f"chi-square {fit.statistic:.4g} on {fit.degrees} degrees of freedom, p = {fit.p_value:.2g}; {told}"
-    )
+def _write_sentence(fit: Fit, summary: str) -> str:
+    degrees = f"{fit.degrees} degrees of freedom"
+    statistics = f"chi-square {fit.statistic:.4g} on {degrees}, p = {fit.p_value:.2g}; {summary}"
     if fit.fits:
-        return f"The logged probabilities fit the arms drawn ({found})."
-    counted = "were drawn" if fit.check != "by_weight" else "are the sum of weights"
-    where = f"{fit.worst}: {fit.found:.4g} {counted}, {fit.expected:.4g} were to be expected"
+        return f"The logged probabilities fit the arms drawn ({statistics})."
+    verb = "were drawn" if fit.check != "by_weight" else "are the sum of weights"
+    where = f"{fit.worst}: {fit.found:.4g} {verb}, {fit.expected:.4g} were to be expected"
     cause = (
         "" if fit.check != "by_weight" or fit.found > fit.expected else " Could it be drawn in all rounds?"
     )
     return (
-        f"The logged probabilities do not fit the arms drawn ({found}). Most so {where}.{cause} Values that "
-        "are weighed by them (IPS, SNIPS, doubly robust) are not to be trusted."
+        f"The logged probabilities do not fit the arms drawn ({statistics}). Most so {where}.{cause} "
+        "Values that are weighed by them (IPS, SNIPS, doubly robust) are not to be trusted."
     )
 
 
@@ -176,52 +177,52 @@ def misfits(channel: Channel, log: Log) -> list[str]:
     """A sentence for each coordinate whose readings do not vary as the channel says.
 
     The variance of a coordinate's readings, within a unit, must be that of contexts and noise together. If it
-    is not, no curve of the channel can be followed to less noise. By how much a variance varies by chance
-    hangs on the tails: (m4 - s^4) / n.
+    is not, values cannot be extrapolated to less noise. The sampling variance of a variance depends on the
+    tails: (m4 - s^4) / n.
     """
-    told = np.diag(channel.context_cov + channel.noise_cov)
-    said = []
-    for place, name in enumerate(log.coordinates):
-        found, error = _variance(log.noisy[:, place], log)
-        if abs(found / told[place] - 1) > LARGE and abs(found - told[place]) > FAR_READINGS * error:
-            said.append(
-                f"Careful: readings of {name} have a variance of {found:.3g}; by the channel it should be"
-                f" {told[place]:.3g}, contexts and noise together. What is said of less noise hangs on it."
+    variances = np.diag(channel.context_cov + channel.noise_cov)
+    warnings = []
+    for j, name in enumerate(log.coordinates):
+        variance, error = _estimate_variance(log.noisy[:, j], log)
+        if abs(variance / variances[j] - 1) > LARGE and abs(variance - variances[j]) > FAR_READINGS * error:
+            warnings.append(
+                f"Careful: readings of {name} have a variance of {variance:.3g}; by the channel it should be"
+                f" {variances[j]:.3g}, contexts and noise together. What is said of less noise hangs on it."
             )
-    return said
+    return warnings
 
 
-def _variance(values: Array, log: Log) -> tuple[float, float]:
-    """Within units, and its standard error."""
-    there = ~np.isnan(values)
+def _estimate_variance(values: Array, log: Log) -> tuple[float, float]:
+    """The variance within units, and its standard error."""
+    present = ~np.isnan(values)
     unit = np.zeros(log.rounds, np.intp) if log.unit is None else log.unit
-    numbers = np.bincount(unit[there])
-    left = int((numbers > 0).sum())
-    if there.sum() <= left:
+    counts = np.bincount(unit[present])
+    units = int((counts > 0).sum())
+    if present.sum() <= units:
         return np.nan, np.nan
-    means = np.bincount(unit[there], values[there]) / np.maximum(numbers, 1)
-    squares = (values[there] - means[unit[there]]) ** 2
-    found = float(squares.sum()) / (len(squares) - left)
-    return found, float(np.sqrt(squares.var() / len(squares)))
+    means = np.bincount(unit[present], values[present]) / np.maximum(counts, 1)
+    squares = (values[present] - means[unit[present]]) ** 2
+    variance = float(squares.sum()) / (len(squares) - units)
+    return variance, float(np.sqrt(squares.var() / len(squares)))
 
 
 def suspicion(log: Log, surprise: Array) -> str:
-    """What speaks against using true contexts, empty where nothing does; `surprise` (n,) is by readings.
+    """Why true contexts should not be used, or empty; `surprise` (n,) are residuals of a model of readings.
 
-    The model of rewards may use a true context in the very round it belongs to: the arm was drawn from the
-    noisy context, and given that has nothing to do with the true one. That is so only if *whether* the true
-    context is known has nothing to do with the arm or the reward either. Where patients are looked at again
-    because they did badly, a known context says how they did, and doubly robust estimates are off.
+    The model of rewards may use a true context in its own round: given the noisy context, from which the arm
+    was drawn, the arm is independent of the true one. That holds only if *whether* the true context is known
+    is independent of the arm and the reward, too. If patients are examined again because they did badly, a
+    known context says how they did, and doubly robust estimates are biased.
 
-    Arms drawn in rounds whose truth is known must come up as often as their probabilities say. What was paid
-    beyond what the reading explains must be alike, in mean and in size, where the truth is known and where it
-    is not. A false alarm costs little: the model then goes by readings alone.
+    So in rounds whose true context is known, arms must come up as often as their probabilities say, and the
+    residuals must have the same mean and size as in the other rounds. A false alarm costs little: the model
+    then uses readings alone.
     """
     known = np.zeros(log.rounds, bool) if log.true is None else ~np.isnan(log.true).all(axis=1)
     if min(known.sum(), (~known).sum()) < LEAST_ROUNDS:
         return ""
-    there = log.rows(np.flatnonzero(known))
-    arms = by_weight(there) if log.probabilities is None else by_arm(there)
+    revealed = log.rows(np.flatnonzero(known))
+    arms = by_weight(revealed) if log.probabilities is None else by_arm(revealed)
     if not arms.fits:
         return "Which true contexts are known hangs on the arm that was drawn."
     for values in (surprise, surprise**2):

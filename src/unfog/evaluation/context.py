@@ -1,8 +1,8 @@
-"""A log, and all that is told besides: the channel, the features of arms, what is believed of contexts.
+"""A log with everything else an evaluation needs: the channel, the features of arms, beliefs about contexts.
 
-Where no channel is told, pairs of noisy and true contexts in the log say what it is, if there are enough.
-Else readings are taken for the truth. That does no harm to what is said of policies that see the same
-readings: what a reading says of a reward can be learnt from readings alone, if the features have room for it.
+Without a channel from the caller, it is estimated from pairs of noisy and true contexts in the log, if there
+are enough. Otherwise readings are taken for the truth. Values of policies that see the same readings remain
+right: how rewards depend on readings can be learnt from readings alone, if the feature map is rich enough.
 """
 
 from functools import cached_property
@@ -12,7 +12,7 @@ import numpy as np
 
 from unfog.channel.calibration import calibrate
 from unfog.channel.channel import Channel, Units
-from unfog.channel.channel import channel as told_channel
+from unfog.channel.channel import channel as as_channel
 from unfog.channel.studies import calibrate_subset
 from unfog.evaluation import model as models
 from unfog.evaluation.beliefs import Believed, believed, seen, units_of
@@ -26,44 +26,46 @@ from unfog.maths.arrays import Array, pick
 from unfog.validation import InputError, numbers
 
 ENOUGH = 10  # pairs for each number that is to be found of a channel
-AS_THEY_ARE = "No channel is told{}: the model of rewards takes readings as they are."
+NO_CHANNEL = "No channel is told{}: the model of rewards takes readings as they are."
 
 
 class Scene:
-    """What policies and estimators look at."""
+    """A log with its channel, features and beliefs: what policies and estimators work on."""
 
     def __init__(
         self, log: Log, channel: Any = None, features: Any = "per_arm", actions: Any = None, seed: int = 0
     ) -> None:
-        """Check what is told; nothing is computed before it is asked for."""
+        """Check the arguments; nothing else is computed until it is needed."""
         self.log, self.seed = log, seed
-        self.features = _features(features, actions, log)
-        self.channel, self.about_channel = _channel(channel, log)
+        self.features = _make_map(features, actions, log)
+        self.channel, self.about_channel = _find_channel(channel, log)
 
     @property
     def own(self) -> bool:
-        """Whether contexts are taken in the caller's own units, which maps are meant for that arms have
-        numbers for: without an intercept, deviations from the mean would be another model.
+        """Whether contexts stay in the caller's own units.
+
+        They do for feature maps with numbers for each arm: these have no intercept, so that contexts as
+        deviations from their mean would make a different model.
         """
         return not isinstance(self.features, PerArm)
 
     def units(self, channel: Channel) -> Units:
-        """In which contexts are taken."""
+        """The units that contexts are in."""
         return units_of(channel, self.own)
 
     @cached_property
     def contexts(self) -> Believed:
-        """What is believed of the context of every round, true contexts included if they may be used."""
+        """The belief about the context of every round, given true contexts, too, if they may be used."""
         return self.seen if self.suspicion else believed(self.channel, self.log, own=self.own)
 
     @cached_property
     def seen(self) -> Believed:
-        """What a policy can know of it, from the noisy context of the round."""
+        """The belief that a policy can have about each context, from the noisy context of its round."""
         return seen(self.channel, self.log, own=self.own)
 
     @cached_property
     def suspicion(self) -> str:
-        """Why true contexts are not used in the rounds they belong to; empty where they are."""
+        """Why true contexts are not used in their own rounds; empty if they are used."""
         if self.log.true is None or self.channel is None:
             return ""
         data = Data(self.features, self.seen, self.log.arm, self.log.reward)
@@ -72,58 +74,58 @@ class Scene:
 
     @cached_property
     def data(self) -> Data:
-        """The rounds as the model of rewards sees them."""
+        """The data that models of rewards are fitted on."""
         return Data(self.features, self.contexts, self.log.arm, self.log.reward)
 
     @cached_property
     def across(self) -> Predicted:
-        """What models of all other blocks of time say."""
+        """Predictions of models that are fitted on all other blocks of time."""
         return predicted(self.data, list(models.across(self.log.rounds)))
 
     @cached_property
     def forward(self) -> Predicted:
-        """What models of earlier blocks say."""
+        """Predictions of models that are fitted on earlier blocks of time."""
         return predicted(self.data, list(models.forward(self.log.rounds)))
 
 
-def _features(features: Any, actions: Any, log: Log) -> FeatureMap:
-    """The map of the log's arms."""
-    number, d = len(log.arms), len(log.coordinates)
+def _make_map(features: Any, actions: Any, log: Log) -> FeatureMap:
+    """The feature map for the arms of the log."""
+    arms, d = len(log.arms), len(log.coordinates)
     if actions is None:
         if isinstance(features, str) and features != "per_arm":
             raise InputError(
-                "actions", None, f"numbers for each of the {number} arms, with features {features!r}"
+                "actions", None, f"numbers for each of the {arms} arms, with features {features!r}"
             )
-        given: Array = np.zeros((number, d))
+        values: Array = np.zeros((arms, d))
     else:
-        allowed = f"numbers, a row for each of the {number} arms"
-        given = numbers("actions", actions, allowed)
-        if given.ndim < 2 or len(given) != number:
-            raise InputError("actions", f"numbers of shape {given.shape}", allowed)
-    make = builder(features)
-    check_map(lambda: make(given), number, d)
-    return make(given)
+        allowed = f"numbers, a row for each of the {arms} arms"
+        values = numbers("actions", actions, allowed)
+        if values.ndim < 2 or len(values) != arms:
+            raise InputError("actions", f"numbers of shape {values.shape}", allowed)
+    build = builder(features)
+    check_map(lambda: build(values), arms, d)
+    return build(values)
 
 
-def _channel(told: Any, log: Log) -> tuple[Channel | None, str]:
-    """The channel, and where it comes from."""
-    if told is not None:
-        return told_channel(told, log.coordinates), "The channel is the one that was told."
+def _find_channel(channel: Any, log: Log) -> tuple[Channel | None, str]:
+    """The channel, or None, and a sentence that says where it comes from."""
+    if channel is not None:
+        return as_channel(channel, log.coordinates), "The channel is the one that was told."
     if log.channel is not None:
-        return told_channel(log.channel, log.coordinates), "The channel is the one that the log tells."
+        return as_channel(log.channel, log.coordinates), "The channel is the one that the log tells."
     if log.true is None:
-        return None, AS_THEY_ARE.format("")
-    known, d = int((log.known() & ~np.isnan(log.noisy).any(axis=1)).sum()), len(log.coordinates)
-    if known < ENOUGH * d * (d + 3):
-        few = f", and {known} rounds have a whole true context and a whole reading, too few to find one"
-        return None, AS_THEY_ARE.format(few)
-    several = log.unit is not None and len(np.unique(log.unit[log.known()])) > 1
+        return None, NO_CHANNEL.format("")
+    pairs, d = int((log.known() & ~np.isnan(log.noisy).any(axis=1)).sum()), len(log.coordinates)
+    if pairs < ENOUGH * d * (d + 3):
+        reason = f", and {pairs} rounds have a whole true context and a whole reading, too few to find one"
+        return None, NO_CHANNEL.format(reason)
+    has_units = log.unit is not None and len(np.unique(log.unit[log.known()])) > 1
     try:
-        found = (
+        calibration = (
             calibrate(log.noisy, log.true, groups=log.unit)
-            if several
+            if has_units
             else calibrate_subset(log.noisy, log.true)
         )
     except InputError as error:
-        return None, AS_THEY_ARE.format(f", and none can be found from true contexts ({error})")
-    return found.channel, f"The channel is found from {known} rounds whose true context is known."
+        return None, NO_CHANNEL.format(f", and none can be found from true contexts ({error})")
+    return calibration.channel, f"The channel is found from {pairs} rounds whose true context is known."

@@ -1,4 +1,4 @@
-"""Estimators of what a policy would have earned, by name: what each looks at in a log, and what it answers.
+"""Estimators of what a policy would have earned, by name.
 
 The weight of a round is w = pi(a) / p(a): with which probability the policy takes the arm that was drawn,
 over that with which the logger drew it. An estimate is a ratio of sums over rounds,
@@ -19,11 +19,11 @@ import numpy as np
 from unfog.evaluation.model import Predicted
 from unfog.maths.arrays import Array, Ints, pick
 
-SHARES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0)  # of rounds whose weights are not cut
+SHARES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0)  # shares of rounds whose weights are not cut
 
 
 class Case:
-    """One policy on one log: what is known of the rounds, and of the policy in them."""
+    """One policy on one log, as estimators see them."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Case:
 
     @cached_property
     def predicted(self) -> Predicted:
-        """What a model of rewards says, that has not seen these rewards."""
+        """Predictions of a cross-fitted model of rewards: no prediction has seen its own reward."""
         return self._predicted()
 
     @cached_property
@@ -49,7 +49,7 @@ class Case:
 
     @cached_property
     def surprise(self) -> Array:
-        """By how much each reward was other than the model said, (n,)."""
+        """Each reward less the model's prediction, (n,)."""
         return self.reward - pick(self.predicted.rewards, self.arm)
 
 
@@ -58,16 +58,18 @@ class Scores(NamedTuple):
 
     numerator: Array  # (n,)
     denominator: Array | None = None  # (n,)  None: ones
-    wobble: Array | None = None  # (n,)  what its model would be off by for each round, in the sum of scores
-    note: str = ""  # what was chosen on the way, for people
+    wobble: Array | None = (
+        None  # (n,)  the influence of each round through the fitted model, on the sum of scores
+    )
+    note: str = ""  # settings that were chosen from the data, for people
 
 
 class Estimator(Protocol):
-    """How the value of a policy is estimated."""
+    """A way to estimate the value of a policy."""
 
     @property
     def name(self) -> str:
-        """The name it is asked for by."""
+        """The name that callers use."""
         ...
 
     @property
@@ -76,7 +78,7 @@ class Estimator(Protocol):
         ...
 
     def scores(self, case: Case) -> Scores:
-        """Round by round."""
+        """The estimate, round by round."""
         ...
 
 
@@ -140,9 +142,9 @@ class Snips:
 class Direct:
     """The direct method: what a model of rewards says that the policy earns.
 
-    Little variance, and all the bias of its model. Rewards hang on true contexts, so the model is fitted, and
-    asked, through the denoiser (evaluation/model.py): one that is fitted on true contexts and fed with noisy
-    ones says far too much, since a policy seems to know what it guesses.
+    Little variance, and all the bias of its model. Rewards depend on true contexts, so the model is fitted,
+    and predicts, through the denoiser (evaluation/model.py): one that is fitted on true contexts and applied
+    to noisy ones gives far too high values, since a policy seems to know what it only guesses.
     """
 
     name = "dm"
@@ -168,7 +170,7 @@ class DoublyRobust:
     note = "doubly robust: the model, corrected by weighed residuals; right as ips, less variance"
 
     def scores(self, case: Case) -> Scores:
-        """The model and its weighed surprises."""
+        """The model's value plus weighted residuals."""
         score, counts = case.baseline + case.weight * case.surprise, case.predicted.counts
         return Scores(score) if counts.all() else Scores(counts * score, counts)
 
@@ -189,22 +191,22 @@ class Switch:
     def scores(self, case: Case) -> Scores:
         """Without the correction where w > tau."""
 
-        def kept(threshold: float) -> Array:
+        def small_weights(threshold: float) -> Array:
             return np.where(case.weight <= threshold, case.weight, 0.0)
 
         def cut(threshold: float) -> Array:
-            return case.baseline + kept(threshold) * case.surprise
+            return case.baseline + small_weights(threshold) * case.surprise
 
         at = chosen(case.weight, cut) if self.at is None else self.at
-        wobble = case.predicted.wobble(case.policy, kept(at))
+        wobble = case.predicted.wobble(case.policy, small_weights(at))
         return Scores(cut(at), wobble=wobble, note=f"the model alone where weights are above {at:.3g}")
 
 
 def chosen(weight: Array, scores: Callable[[float], Array]) -> float:
     """Where to cut weights off: the quantile of weights with the least estimated squared error.
 
-    Cutting weights at tau buys less variance with a bias. Of the bias an unbiased estimate is at hand: the
-    mean difference to what is not cut. Less the variance of that estimate, its square is that of the bias, so
+    Cutting weights at tau reduces variance and adds a bias. An unbiased estimate of the bias is the mean
+    difference to scores that are not cut. Its square, less its variance, estimates the squared bias, so
 
         error(tau) = Var(scores) / n + max(0, mean(difference)^2 - Var(difference) / n)
 
@@ -212,12 +214,12 @@ def chosen(weight: Array, scores: Callable[[float], Array]) -> float:
     Contextual Bandits*, choose their threshold so, with a bound in place of the bias). The largest quantile
     cuts nothing.
     """
-    whole, n = scores(np.inf), len(weight)
+    uncut, n = scores(np.inf), len(weight)
 
     def error(threshold: float) -> float:
         cut = scores(threshold)
-        off = whole - cut
-        return float(cut.var() / n + max(0.0, off.mean() ** 2 - off.var() / n))
+        difference = uncut - cut
+        return float(cut.var() / n + max(0.0, difference.mean() ** 2 - difference.var() / n))
 
     return float(min(np.unique(np.quantile(weight, SHARES))[::-1], key=error))
 

@@ -1,7 +1,7 @@
 """What would other policies have earned on this log? Values with intervals, and what they rest on.
 
-Every policy is valued by every estimator that is asked for (`evaluated`). The dataset (`dataset`) carries
-notes for its reader (`notes_on`): what noise changes, and what not to trust.
+Every policy is valued by every requested estimator (`evaluated`). The dataset (`dataset`) carries notes for
+its reader (`notes_on`): what noise changes, and what not to trust.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ REPLAY = "replay"
 DEFAULT_POLICIES = ("logger", "uniform", "fitted")
 DEFAULT_ESTIMATORS = ("dr", "snips", "ips")
 INTERVALS = ("adaptive", "plain")
-MODELLED = ("dm", "switch")  # these trust their model, so it is to have seen as much as it can
+MODELLED = ("dm", "switch")  # these rely on their model, so it is fitted on as many rounds as possible
 NOISE = (
     "The logger drew its arms from the noisy context, so ips, snips and dr stand for any policy that sees the"
     " same noisy context; they need no model of the noise. A policy that would see another sensor needs the"
@@ -52,8 +52,8 @@ FAR = 1 - 1 / 15_000  # the level at which the mean weight is not 1
 Part = tuple[list[str], Array]
 
 
-class Found(NamedTuple):
-    """One policy, by all estimators."""
+class PolicyResult(NamedTuple):
+    """The values of one policy by all estimators, and what they rest on."""
 
     policy: Policy
     values: dict[str, Value]
@@ -68,7 +68,7 @@ class Found(NamedTuple):
 
 
 def evaluated(
-    scene: Scene,
+    evaluation: Scene,
     policies_: Any = DEFAULT_POLICIES,
     *,
     estimators: Any = None,
@@ -79,127 +79,151 @@ def evaluated(
     """All policies by all estimators, as a dataset."""
     validation.one_of("intervals", intervals, INTERVALS)
     validation.share("level", level)
-    chosen = policies(policies_, scene)
-    names = asked(estimators, any(not policy.fixed for policy in chosen))
-    held = fits(scene.log)
-    found = [_one(scene, policy, names, intervals, tick) for policy in chosen]
+    selected_policies = policies(policies_, evaluation)
+    names = check_estimators(estimators, any(not policy.fixed for policy in selected_policies))
+    checks = fits(evaluation.log)
+    results = [_evaluate_policy(evaluation, policy, names, intervals, tick) for policy in selected_policies]
     return dataset(
-        scene, found, names, intervals, level, notes_on(scene, found, names, intervals, held), held
+        evaluation,
+        results,
+        names,
+        intervals,
+        level,
+        notes_on(evaluation, results, names, intervals, checks),
+        checks,
     )
 
 
-def asked(estimators: Any, learning: bool) -> list[str]:
+def check_estimators(estimators: Any, learning: bool) -> list[str]:
     """The names of estimators, checked; replay is for agents that learn."""
     if estimators is None:
         return [*DEFAULT_ESTIMATORS, *([REPLAY] if learning else [])]
-    given = [name.strip() for name in estimators.split(",")] if isinstance(estimators, str) else estimators
-    if not isinstance(given, Sequence) or not given:
-        said = "none" if isinstance(given, Sequence) else validation.shown(given)
-        raise InputError("estimators", said, ", ".join([*ESTIMATORS, REPLAY]))
-    for name in given:
+    names = [name.strip() for name in estimators.split(",")] if isinstance(estimators, str) else estimators
+    if not isinstance(names, Sequence) or not names:
+        actual = "none" if isinstance(names, Sequence) else validation.shown(names)
+        raise InputError("estimators", actual, ", ".join([*ESTIMATORS, REPLAY]))
+    for name in names:
         validation.one_of("estimators", name, [*ESTIMATORS, REPLAY])
-    return list(dict.fromkeys(given))
+    return list(dict.fromkeys(names))
 
 
-def _one(scene: Scene, policy: Policy, names: list[str], intervals: str, tick: Tick) -> Found:
-    log, table = scene.log, policy.table(tick)
+def _evaluate_policy(
+    evaluation: Scene, policy: Policy, names: list[str], intervals: str, tick: Tick
+) -> PolicyResult:
+    log, table = evaluation.log, policy.table(tick)
     chance = np.ones(log.rounds) if policy.drawn else log.probability
-    # What was drawn needs no model: its surprises cancel, and no round is to be left out for want of one.
-    ahead = Case(table, log.arm, log.reward, chance, lambda: scene.across if policy.drawn else scene.forward)
-    across = Case(table, log.arm, log.reward, chance, lambda: scene.across)
-    time = _time(scene, policy, table) if intervals == "adaptive" else None
+    # The arms that were drawn need no model: residuals cancel, and no round must be left out for lack of one.
+    ahead = Case(
+        table, log.arm, log.reward, chance, lambda: evaluation.across if policy.drawn else evaluation.forward
+    )
+    across = Case(table, log.arm, log.reward, chance, lambda: evaluation.across)
+    time = _weigh_time(evaluation, policy, table) if intervals == "adaptive" else None
     values, plain, gains = dict[str, Value](), dict[str, Value](), dict[str, Value]()
-    rounds, said = dict[str, int](), list[str]()
+    rounds, notes = dict[str, int](), list[str]()
     for name in names:
         if name == REPLAY:
-            values[name], rounds[name] = _replay(scene, policy, tick)
+            values[name], rounds[name] = _replay_policy(evaluation, policy, tick)
             plain[name], gains[name] = values[name], values[name].less(value(Scores(log.reward)))
             continue
         estimator = ESTIMATORS[name]
-        by_all = estimator.scores(across)
-        ours = by_all if name in MODELLED or intervals == "plain" else estimator.scores(ahead)
+        plain_scores = estimator.scores(across)
+        scores = plain_scores if name in MODELLED or intervals == "plain" else estimator.scores(ahead)
         weights = None if name in MODELLED else time
-        values[name] = value(ours, weights)
+        values[name] = value(scores, weights)
         gains[name] = values[name].less(value(Scores(log.reward), weights))  # in the same rounds
-        plain[name], rounds[name] = value(by_all), log.rounds
-        said += [f"{policy.name}, {name}: {ours.note}."] if ours.note and not policy.drawn else []
-    return Found(policy, values, plain, gains, rounds, said, *_weight_summary(table, ahead.weight, scene))
+        plain[name], rounds[name] = value(plain_scores), log.rounds
+        notes += [f"{policy.name}, {name}: {scores.note}."] if scores.note and not policy.drawn else []
+    return PolicyResult(
+        policy, values, plain, gains, rounds, notes, *_weight_summary(table, ahead.weight, evaluation)
+    )
 
 
-def _time(scene: Scene, policy: Policy, table: Array) -> Array | None:
-    """Weights of time; none for a policy that changes itself, whose value is over the whole log."""
-    known = scene.log.probabilities
-    return adaptive(table, known) if policy.fixed and not policy.drawn and known is not None else None
+def _weigh_time(evaluation: Scene, policy: Policy, table: Array) -> Array | None:
+    """Weights of time; none for a policy that learns, whose value is over the whole log."""
+    probabilities = evaluation.log.probabilities
+    return (
+        adaptive(table, probabilities)
+        if policy.fixed and not policy.drawn and probabilities is not None
+        else None
+    )
 
 
-def _replay(scene: Scene, policy: Policy, tick: Tick) -> tuple[Value, int]:
+def _replay_policy(evaluation: Scene, policy: Policy, tick: Tick) -> tuple[Value, int]:
     if policy.learner is None:
-        return Value(np.nan, np.nan, np.full(scene.log.rounds, np.nan)), 0
-    found = replayed(policy.learner, tick)
-    return found.value(scene.log.reward), len(found.accepted)
+        return Value(np.nan, np.nan, np.full(evaluation.log.rounds, np.nan)), 0
+    replay = replayed(policy.learner, tick)
+    return replay.value(evaluation.log.reward), len(replay.accepted)
 
 
-def _weight_summary(table: Array, weight: Array, scene: Scene) -> tuple[float, float, float, Value]:
+def _weight_summary(table: Array, weight: Array, evaluation: Scene) -> tuple[float, float, float, Value]:
     """Effective rounds, the largest weight, the share of rounds without support, the mean weight."""
     squares = float((weight**2).sum())
     effective = float(weight.sum()) ** 2 / squares if squares else 0.0
-    support = scene.log.support
+    support = evaluation.log.support
     without = np.nan if support is None else float(((table > 0) & ~support).any(axis=1).mean())
     return effective, float(weight.max()), without, value(Scores(weight))
 
 
 def notes_on(
-    scene: Scene, found: Sequence[Found], names: Sequence[str], intervals: str, fits: Sequence[Fit]
+    evaluation: Scene,
+    results: Sequence[PolicyResult],
+    names: Sequence[str],
+    intervals: str,
+    fits: Sequence[Fit],
 ) -> list[str]:
     """What a reader of the values should know, in the order in which it matters."""
-    said = [f"Careful: {fit.sentence}" for fit in fits if not fit.fits]
-    if scene.suspicion:
-        said.append(f"Careful: {scene.suspicion} So models go by readings alone, where truth would mislead.")
-    said += [note for one in found for note in _careful(one)]
-    said += [*scene.log.notes, NOISE]
-    if {"dr", "dm", "switch"} & {*names} or any(one.policy.name.startswith("fitted") for one in found):
-        said.append(scene.about_channel)
-    said += [DIRECT] if "dm" in names else []
-    if intervals == "adaptive" and any(one.policy.fixed for one in found):
-        said.append(ALONE if scene.log.probabilities is None else ADAPTIVE)
-    said += [LEARNING] if any(not one.policy.fixed for one in found) else []
-    return said + [note for one in found for note in one.notes]
+    notes = [f"Careful: {fit.sentence}" for fit in fits if not fit.fits]
+    if evaluation.suspicion:
+        notes.append(
+            f"Careful: {evaluation.suspicion} So models go by readings alone, where truth would mislead."
+        )
+    notes += [note for result in results for note in _write_warnings(result)]
+    notes += [*evaluation.log.notes, NOISE]
+    if {"dr", "dm", "switch"} & {*names} or any(
+        result.policy.name.startswith("fitted") for result in results
+    ):
+        notes.append(evaluation.about_channel)
+    notes += [DIRECT] if "dm" in names else []
+    if intervals == "adaptive" and any(result.policy.fixed for result in results):
+        notes.append(ALONE if evaluation.log.probabilities is None else ADAPTIVE)
+    notes += [LEARNING] if any(not result.policy.fixed for result in results) else []
+    return notes + [note for result in results for note in result.notes]
 
 
-def _careful(one: Found) -> list[str]:
-    """Where a policy is hardly seen in the log."""
-    name, said, (low, high) = one.policy.name, list[str](), one.weight.interval(FAR)
-    if one.unsupported > 0:
-        said.append(
-            f"Careful: {name} takes arms that could not be drawn, in {one.unsupported:.1%} of rounds."
+def _write_warnings(result: PolicyResult) -> list[str]:
+    """Warnings if the log hardly contains what a policy does."""
+    name, warnings, (low, high) = result.policy.name, list[str](), result.weight.interval(FAR)
+    if result.unsupported > 0:
+        warnings.append(
+            f"Careful: {name} takes arms that could not be drawn, in {result.unsupported:.1%} of rounds."
             " What these would have been paid, no log can say."
         )
-    elif one.weight.se > 0 and not low <= 1 <= high:
-        said.append(
-            f"Careful: weights of {name} average {one.weight.mean:.3f} ± {one.weight.se:.3f}, not 1. Either"
-            " probabilities are wrong, or it takes arms that were never drawn."
+    elif result.weight.se > 0 and not low <= 1 <= high:
+        warnings.append(
+            f"Careful: weights of {name} average {result.weight.mean:.3f} ± {result.weight.se:.3f}, not 1."
+            " Either probabilities are wrong, or it takes arms that were never drawn."
         )
-    if one.effective < FEW:
-        said.append(
-            f"Careful: {name} rests on {one.effective:.0f} effective rounds; the largest weight is"
-            f" {one.largest:.3g}. Its intervals may be too short."
+    if result.effective < FEW:
+        warnings.append(
+            f"Careful: {name} rests on {result.effective:.0f} effective rounds; the largest weight is"
+            f" {result.largest:.3g}. Its intervals may be too short."
         )
-    return said
+    return warnings
 
 
 def dataset(
-    scene: Scene,
-    found: Sequence[Found],
+    evaluation: Scene,
+    results: Sequence[PolicyResult],
     names: Sequence[str],
     intervals: str,
     level: float,
     notes: Sequence[str],
     fits: Sequence[Fit],
 ) -> "xr.Dataset":
-    """Everything that was found; `gain` is over what was earned, paired round by round."""
+    """All results; `gain` is the value less what was earned, paired round by round."""
     import xarray as xr
 
-    log = scene.log
+    log = evaluation.log
     attributes = {
         "source": log.source,
         "rounds": log.rounds,
@@ -208,45 +232,53 @@ def dataset(
         "earned": float(log.reward.mean()),
         "intervals": intervals,
         "level": level,
-        "seed": scene.seed,
-        "channel": scene.about_channel,
+        "seed": evaluation.seed,
+        "channel": evaluation.about_channel,
         "fit": {one.check: one.p_value for one in fits},
         "estimators": {name: ESTIMATORS[name].note for name in names if name in ESTIMATORS},
         "notes": list(notes),
     }
-    where = {"policy": [one.policy.name for one in found], "estimator": list(names)}
-    return xr.Dataset({**_estimates(found, names, level), **_rests(found)}, where, attributes)
+    where = {"policy": [one.policy.name for one in results], "estimator": list(names)}
+    return xr.Dataset(
+        {**_tabulate_estimates(results, names, level), **_tabulate_support(results)}, where, attributes
+    )
 
 
-def _estimates(found: Sequence[Found], names: Sequence[str], level: float) -> dict[str, Part]:
-    """What was found by policy and estimator: values, gains and their ends."""
+def _tabulate_estimates(
+    results: Sequence[PolicyResult], names: Sequence[str], level: float
+) -> dict[str, Part]:
+    """Results by policy and estimator: values, gains, and the ends of their intervals."""
 
-    def grid(number: Callable[[Found, str], float]) -> Part:
-        return ["policy", "estimator"], np.array([[number(one, name) for name in names] for one in found])
+    def grid(number: Callable[[PolicyResult, str], float]) -> Part:
+        return ["policy", "estimator"], np.array(
+            [[number(result, name) for name in names] for result in results]
+        )
 
-    def with_ends(prefix: str, name: str, values: Callable[[Found], dict[str, Value]]) -> dict[str, Part]:
+    def with_ends(
+        prefix: str, name: str, values: Callable[[PolicyResult], dict[str, Value]]
+    ) -> dict[str, Part]:
         return {
-            name: grid(lambda one, name: values(one)[name].mean),
-            f"{prefix}low": grid(lambda one, name: values(one)[name].interval(level)[0]),
-            f"{prefix}high": grid(lambda one, name: values(one)[name].interval(level)[1]),
+            name: grid(lambda result, name: values(result)[name].mean),
+            f"{prefix}low": grid(lambda result, name: values(result)[name].interval(level)[0]),
+            f"{prefix}high": grid(lambda result, name: values(result)[name].interval(level)[1]),
         }
 
     return {
-        **with_ends("", "value", lambda one: one.values),
-        "se": grid(lambda one, name: one.values[name].se),
-        **with_ends("gain_", "gain", lambda one: one.gains),
-        **with_ends("plain_", "plain_value", lambda one: one.plain),
-        "rounds": grid(lambda one, name: one.rounds[name]),
+        **with_ends("", "value", lambda result: result.values),
+        "se": grid(lambda result, name: result.values[name].se),
+        **with_ends("gain_", "gain", lambda result: result.gains),
+        **with_ends("plain_", "plain_value", lambda result: result.plain),
+        "rounds": grid(lambda result, name: result.rounds[name]),
     }
 
 
-def _rests(found: Sequence[Found]) -> dict[str, Part]:
+def _tabulate_support(results: Sequence[PolicyResult]) -> dict[str, Part]:
     """What the estimates of each policy rest on."""
     numbers = {
-        "effective": [one.effective for one in found],
-        "largest_weight": [one.largest for one in found],
-        "unsupported": [one.unsupported for one in found],
-        "mean_weight": [one.weight.mean for one in found],
-        "mean_weight_se": [one.weight.se for one in found],
+        "effective": [result.effective for result in results],
+        "largest_weight": [result.largest for result in results],
+        "unsupported": [result.unsupported for result in results],
+        "mean_weight": [result.weight.mean for result in results],
+        "mean_weight_se": [result.weight.se for result in results],
     }
     return {name: (["policy"], np.array(values)) for name, values in numbers.items()}

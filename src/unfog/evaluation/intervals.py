@@ -26,13 +26,13 @@ from unfog.evaluation.estimators import Scores
 from unfog.maths.arrays import Array
 
 STRETCHES = 100  # of time, within which a logger is taken not to change
-SHORTEST = 25  # rounds of a stretch
+SHORTEST = 25  # rounds that a stretch has at least
 
 
 def student_reach(degrees: float, level: float = 0.95) -> float:
-    """How many standard errors make half an interval of this level, by Student's t.
+    """The half-width of an interval of this level in standard errors, by Student's t.
 
-    The normal one is that of maths/statistics.py, which does without SciPy.
+    maths/statistics.py has that of the normal distribution, which needs no SciPy.
     """
     from scipy.special import stdtrit
 
@@ -40,20 +40,20 @@ def student_reach(degrees: float, level: float = 0.95) -> float:
 
 
 class Value(NamedTuple):
-    """An estimate, and what each round has to do with it."""
+    """An estimate, and how much each round contributes to its error."""
 
     mean: float
     se: float
     influence: Array  # (n,)  by how much each round moved it: se^2 is the sum of squares
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Where the value is with this probability."""
+        """The confidence interval of this level."""
         reach = student_reach(self.degrees, level) * self.se
         return self.mean - reach, self.mean + reach
 
     @property
     def degrees(self) -> float:
-        """How many normal scores would say as much of se: fewer, the heavier the tails of these."""
+        """The number of normal scores that would determine se as well: fewer, the heavier the tails here."""
         squares = self.influence**2
         total = float(squares.sum())
         spread = float((squares**2).sum()) - total**2 / len(squares)
@@ -61,8 +61,8 @@ class Value(NamedTuple):
 
     def less(self, other: "Value") -> "Value":
         """The difference, paired round by round."""
-        moved = self.influence - other.influence
-        return Value(self.mean - other.mean, float(np.sqrt((moved**2).sum())), moved)
+        influence = self.influence - other.influence
+        return Value(self.mean - other.mean, float(np.sqrt((influence**2).sum())), influence)
 
 
 def value(scores: Scores, time: Array | None = None) -> Value:
@@ -76,16 +76,16 @@ def value(scores: Scores, time: Array | None = None) -> Value:
     mean = float((h * scores.numerator).sum()) / total
     if np.count_nonzero(weight) < 2:  # one round says nothing of how much rounds vary
         return Value(mean, np.nan, np.full(n, np.nan))
-    moved = (h * scores.numerator - weight * mean) / total
+    influence = (h * scores.numerator - weight * mean) / total
     if scores.wobble is not None:
-        moved = moved + scores.wobble / n
-    return Value(mean, float(np.sqrt((moved**2).sum())), moved)
+        influence = influence + scores.wobble / n
+    return Value(mean, float(np.sqrt((influence**2).sum())), influence)
 
 
 def adaptive(policy: Array, probabilities: Array) -> Array:
     """Weights of time (n,) for a policy (n, K), from the logger's probabilities (n, K)."""
-    n, nothing = len(policy), np.zeros_like(policy)
-    square = np.divide(policy**2, probabilities, out=nothing, where=probabilities > 0).sum(axis=1)
+    n, zeros = len(policy), np.zeros_like(policy)
+    square = np.divide(policy**2, probabilities, out=zeros, where=probabilities > 0).sum(axis=1)
     size = max(SHORTEST, -(-n // STRETCHES))
     starts = np.arange(0, n, size)
     means = np.add.reduceat(square, starts) / np.diff([*starts, n])

@@ -1,13 +1,12 @@
-"""A log of decisions as the evaluation of policies wants it, whatever it was read from, and what it must be.
+"""The log of decisions that the evaluation of policies works on, whatever it was read from, and its checks.
 
 Row t is a round: the noisy context that the logger saw, the arm it drew and with which probability, and the
-reward. Rows are in the order of time. Everything is checked when a log is read (evaluation/readers), so that
-nothing further inside asks again: every refusal names the first row that offends, as the person who opens the
-log would count it (`Where`).
+reward. Rows are in the order of time. Everything is checked once, when a log is read (evaluation/readers).
+An error names the first offending row, counted as in the file or table it came from (`Where`).
 
-A drawn arm has a probability above 0 and at most 1. Where the probabilities of all arms are there they sum to
-1, and that of the drawn arm is the one that stands beside it. Rewards are there, times never go back, and
-there are two arms at least. Coordinates may be lost and true contexts unknown: not a number, here.
+A drawn arm has a probability above 0 and at most 1. If the probabilities of all arms are logged they sum to
+1, and agree with the probability of the drawn arm. No reward is missing, times never go back, and there are
+at least two arms. Coordinates may be lost and true contexts unknown: both are NaN.
 """
 
 from collections.abc import Mapping
@@ -30,7 +29,7 @@ WITHOUT = (
 )
 
 Called = Mapping[str, str]
-"""What fields of a log are called where it was read."""
+"""The names that fields of a log have in its source, by field."""
 
 
 class Log(NamedTuple):
@@ -54,7 +53,7 @@ class Log(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """How many: n."""
+        """The number of rounds, n."""
         return len(self.arm)
 
     @property
@@ -62,10 +61,10 @@ class Log(NamedTuple):
         """Which arms could be drawn, (n, K); None where the log does not say."""
         return None if self.probabilities is None else self.probabilities > 0
 
-    def rows(self, places: Ints | slice) -> "Log":
+    def rows(self, index: Ints | slice) -> "Log":
         """Some of the rounds."""
         cut: dict[str, Any] = {
-            name: value[places] for name, value in self._asdict().items() if isinstance(value, np.ndarray)
+            name: value[index] for name, value in self._asdict().items() if isinstance(value, np.ndarray)
         }
         return self._replace(**cut)
 
@@ -77,45 +76,45 @@ class Log(NamedTuple):
 
 
 def number(value: float) -> str:
-    """A number that is complained of, in words where it is none."""
+    """A number as an error message shows it; "nothing" for NaN."""
     return "nothing" if np.isnan(value) else f"{value:g}"
 
 
 def gaps(values: Array) -> int:
-    """How many are not a number."""
+    """How many values are NaN."""
     return int(np.isnan(values).sum())
 
 
 def check_log(log: Log, where: Where, called: Called | None = None) -> Log:
-    """The log itself, if nothing is wrong with it."""
-    _refuse_sizes(log)
+    """Check a log and return it."""
+    _check_sizes(log)
     names = dict(called or {})
-    _refuse_arms(log, where)
-    _refuse_contexts(log, where, names)
-    _refuse_missing(log.reward, where, names.get("reward", "reward"), "a finite number: what was earned")
-    _refuse_probability(log, where, names.get("probability", "probability"))
+    _check_arms(log, where)
+    _check_contexts(log, where, names)
+    _check_finite(log.reward, where, names.get("reward", "reward"), "a finite number: what was earned")
+    _check_probability(log, where, names.get("probability", "probability"))
     if log.probabilities is not None:
-        _refuse_probabilities(log, where)
+        _check_probabilities(log, where)
     if log.time is not None:
         check_times(log.time, where, names.get("time", "time"))
     return log
 
 
-def _refuse_sizes(log: Log) -> None:
-    """Complain of a log without rows, and of parts that are not as long as the others."""
+def _check_sizes(log: Log) -> None:
+    """Raise InputError if there are no rows, or if an array does not have the shape that the others imply."""
     n, d, k = len(log.arm), len(log.coordinates), len(log.arms)
     if not n:
         raise InputError("log", "no rows", "one decision at least, with its reward")
-    wanted = {"noisy": (n, d), "arm": (n,), "reward": (n,), "probability": (n,), "probabilities": (n, k)}
-    wanted |= {"true": (n, d), "time": (n,), "unit": (n,), "offered": (n, k)}
-    for name, shape in wanted.items():
-        found = getattr(log, name)
-        if found is not None and np.shape(found) != shape:
+    shapes = {"noisy": (n, d), "arm": (n,), "reward": (n,), "probability": (n,), "probabilities": (n, k)}
+    shapes |= {"true": (n, d), "time": (n,), "unit": (n,), "offered": (n, k)}
+    for name, shape in shapes.items():
+        values = getattr(log, name)
+        if values is not None and np.shape(values) != shape:
             allowed = f"{shape}, since there are {n} arms drawn, {d} coordinates and {k} arms"
-            raise InputError(name, f"the shape {np.shape(found)}", allowed)
+            raise InputError(name, f"the shape {np.shape(values)}", allowed)
 
 
-def _refuse_arms(log: Log, where: Where) -> None:
+def _check_arms(log: Log, where: Where) -> None:
     arms = ", ".join(log.arms)
     if len(log.arms) < 2:
         allowed = "two arms at least: with one there is nothing to choose; list those never drawn, too"
@@ -133,7 +132,7 @@ def _refuse_arms(log: Log, where: Where) -> None:
         raise InputError(where.of(at, "unit"), int(log.unit[at]), "a place in the list of units")
 
 
-def _refuse_contexts(log: Log, where: Where, called: Called) -> None:
+def _check_contexts(log: Log, where: Where, names: Called) -> None:
     for part, values in (("context", log.noisy), ("true", log.true)):
         bad = np.abs(values) > LARGEST if values is not None else np.zeros((0, 0), bool)
         if values is None or (at := first(np.any(bad, axis=1, keepdims=True)[:, 0])) is None:
@@ -141,16 +140,16 @@ def _refuse_contexts(log: Log, where: Where, called: Called) -> None:
         j = int(np.argmax(bad[at]))
         name = f"{part}.{log.coordinates[j]}"
         allowed = f"a number, at most {LARGEST:g} in size, or nothing where it is not known"
-        raise InputError(where.of(at, called.get(name, name)), number(values[at, j]), allowed)
+        raise InputError(where.of(at, names.get(name, name)), number(values[at, j]), allowed)
 
 
-def _refuse_missing(values: Array, where: Where, name: str, allowed: str) -> None:
+def _check_finite(values: Array, where: Where, name: str, allowed: str) -> None:
     at = first(~(np.abs(values) <= LARGEST))
     if at is not None:
         raise InputError(where.of(at, name), number(values[at]), allowed)
 
 
-def _refuse_probability(log: Log, where: Where, name: str) -> None:
+def _check_probability(log: Log, where: Where, name: str) -> None:
     at = first(~((log.probability >= SMALLEST) & (log.probability <= 1)))
     if at is None:
         return
@@ -158,26 +157,28 @@ def _refuse_probability(log: Log, where: Where, name: str) -> None:
     raise InputError(where.of(at, name), number(log.probability[at]), allowed)
 
 
-def _refuse_probabilities(log: Log, where: Where) -> None:
-    every = np.asarray(log.probabilities)
-    bad = ~((every >= 0) & (every <= 1))
+def _check_probabilities(log: Log, where: Where) -> None:
+    probabilities = np.asarray(log.probabilities)
+    bad = ~((probabilities >= 0) & (probabilities <= 1))
     at = first(np.any(bad, axis=1, keepdims=True)[:, 0])
     if at is not None:
         k = int(np.argmax(bad[at]))
         allowed = "a number from 0 to 1, 0 where the arm could not be drawn"
-        raise InputError(where.of(at, f"probability of {log.arms[k]}"), number(every[at, k]), allowed)
-    total = every.sum(axis=1)
+        raise InputError(where.of(at, f"probability of {log.arms[k]}"), number(probabilities[at, k]), allowed)
+    total = probabilities.sum(axis=1)
     at = first(np.abs(total - 1) > CLOSE)
     if at is not None:
         raise InputError(where.of(at, "probabilities"), f"a sum of {total[at]:.6g}", "1, over all arms")
-    own = every[np.arange(log.rounds), log.arm]
-    at = first(_apart(own, log.probability))
+    own = probabilities[np.arange(log.rounds), log.arm]
+    at = first(_differ(own, log.probability))
     if at is not None:
         arm = log.arms[int(log.arm[at])]
-        said = f"{log.probability[at]:g} for {arm!r}, which was drawn"
-        raise InputError(where.of(at, "probability"), said, f"what all probabilities say of it: {own[at]:g}")
+        actual = f"{log.probability[at]:g} for {arm!r}, which was drawn"
+        raise InputError(
+            where.of(at, "probability"), actual, f"what all probabilities say of it: {own[at]:g}"
+        )
 
 
-def _apart(one: Array, other: Array) -> Bools:
-    apart: Bools = np.abs(one - other) > CLOSE * np.maximum(one, other)
-    return apart
+def _differ(one: Array, other: Array) -> Bools:
+    differ: Bools = np.abs(one - other) > CLOSE * np.maximum(one, other)
+    return differ

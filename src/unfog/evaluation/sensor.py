@@ -9,15 +9,16 @@ Estimation in Parametric Measurement Error Models*).
 
 Curves through the values V(l) are polynomials, or `model`: V = a + b f(l), where f is what the fitted model
 of rewards says the value is at each l. If the model is right, b is 1 and nothing is left to be guessed. Every
-curve here is linear in its coefficients, so that what is read off is a sum c(l) V(l). Its error is found by
-leaving out one stretch of time after the other (the jackknife), which sees also how values at different l
-hang together. The model is fitted anew without each stretch, too, so that the error knows how uncertain the
-shape of its curve is.
+curve here is linear in its coefficients, so that the extrapolated value is a sum c(l) V(l). Its error is
+estimated by leaving out one stretch of time after the other (the jackknife), which accounts for the
+correlation of values at different l. The model is refitted without each stretch as well, so that the error
+includes the uncertainty of the shape of the curve.
 
-The ladder: readings taken for the truth, denoised, a perfect sensor; and in rounds whose true context is
-known denoised ones again, and the policy that sees the truth. Such rounds may differ from others, so that
-these two rungs go with each other. A policy of the truth is as valid as any other: the arm was drawn from the
-noisy context, and given that has nothing to do with the true one.
+The ladder compares policies of readings taken for the truth, of denoised readings and of a perfect sensor.
+For rounds whose true context is known it has two more rungs, denoised readings and the true context; such
+rounds may differ from others, so these two are compared with each other. The policy of the true context can
+be valued like any other: the arm was drawn from the noisy context, and given that is independent of the true
+one.
 """
 
 from collections.abc import Sequence
@@ -49,11 +50,11 @@ CURVES = ("model", *DEGREES)
 STRETCHES = 50  # of time, one of which is left out after the other
 SAMPLE, FEWER = 200_000, 20_000  # contexts, for the model of all rounds and for each of the others
 LEAST = 200  # rounds with a true context
-THERE = "denoised, known"  # the rung of denoised contexts in the rounds whose truth is known
+THERE = "denoised, known"  # the rung of denoised contexts in the rounds whose true context is known
 
 
 class Sensor(NamedTuple):
-    """What was found, for one sensor or all of them."""
+    """The results for one sensor, or for all of them together."""
 
     which: str  # a coordinate, or ""
     values: list[Estimate]  # at these
@@ -63,113 +64,111 @@ class Sensor(NamedTuple):
 
 
 class Rung(NamedTuple):
-    """One of the ladder."""
+    """A rung of the ladder."""
 
     name: str
     found: Estimate
     rounds: int
 
 
-def sensor(scene: Scene, which: str = "", tick: Tick = silent) -> Sensor:
+def sensor(evaluation: Scene, which: str = "", tick: Tick = silent) -> Sensor:
     """Values at every level, and what curves through them say of less noise."""
-    if scene.channel is None:
+    if evaluation.channel is None:
         allowed = "a channel, or a log with enough true contexts to find one"
-        raise InputError("channel", scene.about_channel, allowed)
-    extra = own_noise(scene.channel, which, scene.log.coordinates)
-    scores = np.stack([_scores(scene, extra, level, tick) for level in LEVELS])
-    curves = _curves(scene, scene.channel, extra)
+        raise InputError("channel", evaluation.about_channel, allowed)
+    extra = own_noise(evaluation.channel, which, evaluation.log.coordinates)
+    scores = np.stack([_scores(evaluation, extra, level, tick) for level in LEVELS])
+    curves = _compute_curves(evaluation, evaluation.channel, extra)
     read, worth = dict[str, list[Estimate]](), dict[str, list[Estimate]]()
     for name in CURVES:
-        told = [_coefficients(name, curves, place) for place in range(len(READ))]
-        read[name] = [_combined(weights, scores) for weights in told]
-        worth[name] = [_combined(weights - AS_IT_IS, scores) for weights in told]
-    by_model = _combined(np.stack([slope(one[: len(LEVELS)]) for one in curves]), scores)
+        combinations = [_find_coefficients(name, curves, i) for i in range(len(READ))]
+        read[name] = [_combine(weights, scores) for weights in combinations]
+        worth[name] = [_combine(weights - AS_IT_IS, scores) for weights in combinations]
+    by_model = _combine(np.stack([slope(one[: len(LEVELS)]) for one in curves]), scores)
     return Sensor(which, [jackknife(row) for row in scores], read, worth, by_model)
 
 
 def own_noise(channel: Channel, which: str, names: tuple[str, ...]) -> Array:
-    """The covariance that is added and taken away: of all sensors, or what one has of its own.
+    """The noise covariance that is added and taken away: that of all sensors, or one sensor's own.
 
-    Of one that is the part of its noise that the others do not share: the variance given theirs.
+    A sensor's own noise is the part that the others do not share: its variance given their noise.
     """
     if not which:
         return channel.noise_cov
     if which not in names:
         raise InputError("sensor", which, f"all, or one of {', '.join(names)}")
-    place, found = names.index(which), np.zeros_like(channel.noise_cov)
-    found[place, place] = 1 / np.linalg.inv(channel.noise_cov)[place, place]
-    return found
+    j, cov = names.index(which), np.zeros_like(channel.noise_cov)
+    cov[j, j] = 1 / np.linalg.inv(channel.noise_cov)[j, j]
+    return cov
 
 
-def _scores(scene: Scene, extra: Array, level: float, tick: Tick) -> Array:
-    """What the policy of this level earns, round by round: (n,)."""
-    log, channel = scene.log, scene.channel
+def _scores(evaluation: Scene, extra: Array, level: float, tick: Tick) -> Array:
+    """The doubly robust scores of the policy at this level of noise: (n,)."""
+    log, channel = evaluation.log, evaluation.channel
     assert channel is not None
-    louder = channel._replace(noise_cov=channel.noise_cov + level * extra)
-    source, spread = generator(scene.seed, 0, f"sensor {level:g}"), singular_root(level * extra)
-    table, number = np.zeros((log.rounds, len(log.arms))), DRAWS if level else 1
-    for _ in range(number):
-        added = source.standard_normal(log.noisy.shape) @ spread.T
-        context = seen(louder, log._replace(noisy=log.noisy + added), own=scene.own)
-        table += liked(scene.across.asked(context), log) / number
+    noisier = channel._replace(noise_cov=channel.noise_cov + level * extra)
+    rng, root = generator(evaluation.seed, 0, f"sensor {level:g}"), singular_root(level * extra)
+    table, draws = np.zeros((log.rounds, len(log.arms))), DRAWS if level else 1
+    for _ in range(draws):
+        added = rng.standard_normal(log.noisy.shape) @ root.T
+        context = seen(noisier, log._replace(noisy=log.noisy + added), own=evaluation.own)
+        table += liked(evaluation.across.asked(context), log) / draws
         tick(1)
-    return scored(scene, table)
+    return scored(evaluation, table)
 
 
-def scored(scene: Scene, table: Array) -> Array:
+def scored(evaluation: Scene, table: Array) -> Array:
     """The doubly robust scores of a policy (n, K): (n,)."""
-    log = scene.log
-    case = Case(table, log.arm, log.reward, log.probability, lambda: scene.across)
+    log = evaluation.log
+    case = Case(table, log.arm, log.reward, log.probability, lambda: evaluation.across)
     return DoublyRobust().scores(case).numerator
 
 
-def _curves(scene: Scene, channel: Channel, extra: Array) -> Array:
-    """What models say at LEVELS and READ: that of all rounds first, then those without each stretch."""
+def _compute_curves(evaluation: Scene, channel: Channel, extra: Array) -> Array:
+    """The values by the model at LEVELS and READ: fitted on all rounds first, then without each stretch."""
     noises = [channel.noise_cov + level * extra for level in (*LEVELS, *READ)]
-    whole, others = models(scene.data, stretches(scene.log.rounds))
-    parts = [curve(scene, channel, noises, one, FEWER) for one in others]
-    return np.stack([curve(scene, channel, noises, whole, SAMPLE), *parts])
+    full, others = models(evaluation.data, stretches(evaluation.log.rounds))
+    parts = [curve(evaluation, channel, noises, model, FEWER) for model in others]
+    return np.stack([curve(evaluation, channel, noises, full, SAMPLE), *parts])
 
 
 def models(data: Data, stretches: Sequence[Ints]) -> tuple[Model, list[Model]]:
     """Models of all rounds, and of all but each stretch; rounds keep the weights they have in the first."""
-    every = fit(data, np.arange(data.rounds))
+    full = fit(data, np.arange(data.rounds))
     sums = []
-    for places in stretches:
-        weights = every.weights(data, places)
-        sums.append(Sums.of(rows_of(data, places), data.reward[places] - data.middle, weights))
+    for index in stretches:
+        weights = full.weights(data, index)
+        sums.append(Sums.of(rows_of(data, index), data.reward[index] - data.middle, weights))
     total = Sums.none(data.features.size)
-    for one in sums:
-        total = total.plus(one)
-    return every, [solved(data, total.less(one)) for one in sums]
+    for stretch in sums:
+        total = total.plus(stretch)
+    return full, [solved(data, total.less(stretch)) for stretch in sums]
 
 
-def curve(scene: Scene, channel: Channel, noises: Sequence[Array], model: Model, sample: int) -> Array:
+def curve(evaluation: Scene, channel: Channel, noises: Sequence[Array], model: Model, sample: int) -> Array:
     """What a model of rewards says the policy earns at every level of noise: (levels,).
 
     At a level, which has a noise covariance (d, d), the policy takes the arm that the model likes best, for
     contexts denoised with that noise; contexts are Gaussian, as the channel has them. All levels, and all
     models, are asked about the same draws, so that they differ by what they say and not by chance.
     """
-    units, features = scene.units(channel), scene.features
+    units, features = evaluation.units(channel), evaluation.features
     mean, cov = units.inside(channel.context_mean), units.noise(channel.context_cov)
-    normals = generator(scene.seed, 0, "sensor model").standard_normal((sample, 2, len(cov)))
+    normals = generator(evaluation.seed, 0, "sensor model").standard_normal((sample, 2, len(cov)))
     true = mean + normals[:, 0] @ np.linalg.cholesky(cov).T
-    paid, found = features.at(true).scores(model.theta), []
+    paid, values = features.at(true).scores(model.theta), []
     for noise in (units.noise(one) for one in noises):
         noisy, shrunk = true + normals[:, 1] @ singular_root(noise).T, shrinkage(mean, cov, noise)
         context = Context(mean + (noisy - mean) @ shrunk.gain.T, shrunk.cov)
         arm = best(features.design(context).scores(model.theta))
-        found.append(float(np.take_along_axis(paid, arm[:, None], axis=1).mean()))
-    return model.offset + np.array(found)
+        values.append(float(np.take_along_axis(paid, arm[:, None], axis=1).mean()))
+    return model.offset + np.array(values)
 
 
-def _coefficients(name: str, curves: Array, place: int) -> Array:
-    """The weights of values in what is read off, for all rounds and without each stretch: (1 + S, L)."""
-    number = len(LEVELS)
-    return np.stack(
-        [coefficients(name, LEVELS, READ[place], one[:number], one[number + place]) for one in curves]
-    )
+def _find_coefficients(name: str, curves: Array, i: int) -> Array:
+    """The weights of values in the extrapolated one, for all rounds and without each stretch: (1 + S, L)."""
+    n = len(LEVELS)
+    return np.stack([coefficients(name, LEVELS, READ[i], model[:n], model[n + i]) for model in curves])
 
 
 def coefficients(curve: str, levels: Array, at: float, model: Array, model_at: float) -> Array:
@@ -178,24 +177,24 @@ def coefficients(curve: str, levels: Array, at: float, model: Array, model_at: f
     `model` (L,) and `model_at` are f at these levels and there.
     """
     if curve == "model":
-        rows, wanted = _line(model), np.array([1.0, model_at])
+        rows, target = _design_line(model), np.array([1.0, model_at])
     else:
         powers = np.arange(DEGREES[curve] + 1)
-        rows, wanted = levels[:, None] ** powers, np.asarray(at**powers, dtype=float)
-    return np.linalg.lstsq(rows.T, wanted)[0]
+        rows, target = levels[:, None] ** powers, np.asarray(at**powers, dtype=float)
+    return np.linalg.lstsq(rows.T, target)[0]
 
 
 def slope(model: Array) -> Array:
     """The weights of values in b of the curve `model`, which is 1 if the model is right."""
-    return np.linalg.lstsq(_line(model).T, np.array([0.0, 1.0]))[0]
+    return np.linalg.lstsq(_design_line(model).T, np.array([0.0, 1.0]))[0]
 
 
-def _line(model: Array) -> Array:
+def _design_line(model: Array) -> Array:
     return np.stack([np.ones_like(model), model], axis=1)
 
 
-def _combined(weights: Array, scores: Array) -> Estimate:
-    """Values (L, n) weighed, with these weights (1 + S, L) for all rounds and without each stretch."""
+def _combine(weights: Array, scores: Array) -> Estimate:
+    """A weighted sum of values, from scores (L, n); weights (1 + S, L) are those of `_find_coefficients`."""
     return jackknifed(float(weights[0] @ scores.mean(axis=1)), np.vecdot(weights[1:], left_out(scores)))
 
 
@@ -211,9 +210,9 @@ def left_out(scores: Array) -> Array:
     return np.stack([(total - scores[..., part].sum(axis=-1)) / max(n - len(part), 1) for part in parts])
 
 
-def jackknifed(mean: float, left: Array) -> Estimate:
+def jackknifed(mean: float, leave_one_out: Array) -> Estimate:
     """The error of an estimate, from estimates (stretches,) without each stretch of time."""
-    return Estimate(float(mean), jackknife_error(left) if len(left) > 1 else np.nan)
+    return Estimate(float(mean), jackknife_error(leave_one_out) if len(leave_one_out) > 1 else np.nan)
 
 
 def jackknife(scores: Array) -> Estimate:
@@ -221,20 +220,20 @@ def jackknife(scores: Array) -> Estimate:
     return jackknifed(float(scores.mean()), left_out(scores))
 
 
-def ladder(scene: Scene) -> list[Rung]:
+def ladder(evaluation: Scene) -> list[Rung]:
     """Values of the policies that read noisy contexts, denoised ones and, where it is known, the truth."""
-    n = scene.log.rounds
-    denoised = scored(scene, liked(scene.across.asked(scene.seen), scene.log))
-    found = [
-        Rung("naive", jackknife(scored(scene, liked(noisy_model(scene), scene.log))), n),
+    n = evaluation.log.rounds
+    denoised = scored(evaluation, liked(evaluation.across.asked(evaluation.seen), evaluation.log))
+    rungs = [
+        Rung("naive", jackknife(scored(evaluation, liked(noisy_model(evaluation), evaluation.log))), n),
         Rung("denoised", jackknife(denoised), n),
     ]
-    known = np.flatnonzero(scene.log.known())
-    if len(known) >= LEAST and scene.log.true is not None and scene.channel is not None:
-        found.append(Rung(THERE, jackknife(denoised[known]), len(known)))
-        nothing = np.zeros((1, *scene.channel.noise_cov.shape))
-        inside = scene.units(scene.channel).inside(np.nan_to_num(scene.log.true))
-        truth = Believed(inside, np.zeros(n, np.intp), nothing)
-        table = liked(scene.across.asked(truth), scene.log)
-        found.append(Rung("true", jackknife(scored(scene, table)[known]), len(known)))
-    return found
+    known = np.flatnonzero(evaluation.log.known())
+    if len(known) >= LEAST and evaluation.log.true is not None and evaluation.channel is not None:
+        rungs.append(Rung(THERE, jackknife(denoised[known]), len(known)))
+        no_cov = np.zeros((1, *evaluation.channel.noise_cov.shape))
+        inside = evaluation.units(evaluation.channel).inside(np.nan_to_num(evaluation.log.true))
+        truth = Believed(inside, np.zeros(n, np.intp), no_cov)
+        table = liked(evaluation.across.asked(truth), evaluation.log)
+        rungs.append(Rung("true", jackknife(scored(evaluation, table)[known]), len(known)))
+    return rungs

@@ -10,7 +10,7 @@
 | a data frame, a mapping of columns | by its columns |
 | the feedback dictionary of obp | by n_rounds, n_actions, action and reward |
 
-What is wrong is refused with the first row that offends: evaluation/log.py.
+Errors name the first row that offends: see evaluation/log.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from unfog._table import counted, names_of
 from unfog.evaluation import log as logs
 from unfog.evaluation.log import Log
 from unfog.evaluation.readers import live, ndjson, obp, table
-from unfog.evaluation.readers.live import Asked, Opener
+from unfog.evaluation.readers.live import Opener, ReaderOptions
 from unfog.evaluation.readers.obp import to_obp
 from unfog.evaluation.readers.table import Columns
 from unfog.validation import InputError, positive, shown
@@ -55,69 +55,69 @@ def read(
     evenly and the log does not say so. `opener` opens the file of a store. What does not concern the log is
     refused.
     """
-    asked = Asked(
-        _columns(columns),
+    options = ReaderOptions(
+        _read_columns(columns),
         problem,
-        None if arms is None else _names("arms", arms),
-        None if coordinates is None else _names("coordinates", coordinates),
+        None if arms is None else _check_names("arms", arms),
+        None if coordinates is None else _check_names("coordinates", coordinates),
         None if probability is None else positive("probability", probability),
         opener,
     )
-    return _of_path(Path(log), asked) if isinstance(log, str | PathLike) else _of_object(log, asked)
+    return _read_path(Path(log), options) if isinstance(log, str | PathLike) else _read_object(log, options)
 
 
-def _of_object(log: Any, asked: Asked) -> Log:
+def _read_object(log: Any, options: ReaderOptions) -> Log:
     if isinstance(log, Log):
-        asked.only("a log that was read")
+        options.only("a log that was read")
         return logs.check_log(log, counted(log.rounds))
     if isinstance(log, Mapping) and log.keys() >= obp.MARKS:
-        asked.only("feedback of obp", "arms", "coordinates", "probability")
-        return obp.read(log, asked.arms, asked.coordinates, asked.probability)
+        options.only("feedback of obp", "arms", "coordinates", "probability")
+        return obp.read(log, options.arms, options.coordinates, options.probability)
     if names_of(log) is not None:
-        asked.only("a table", *table.TAKES)
-        return table.read_table(log, asked.of_table, asked.arms, asked.coordinates, type(log).__name__)
+        options.only("a table", *table.TAKES)
+        return table.read_table(log, options.of_table, options.arms, options.coordinates, type(log).__name__)
     if isinstance(log, live.Store):
-        asked.only("a live store", *live.TAKES)
-        return live.of_store(log, asked.problem, asked.arms)
+        options.only("a live store", *live.TAKES)
+        return live.of_store(log, options.problem, options.arms)
     if isinstance(log, live.Problem):
-        asked.only("a live problem", *live.TAKES)
-        return live.read(log.events(), asked.problem, asked.arms)
+        options.only("a live problem", *live.TAKES)
+        return live.read(log.events(), options.problem, options.arms)
     raise InputError("log", shown(log), ANY)
 
 
-def _of_path(path: Path, asked: Asked) -> Log:
+def _read_path(path: Path, options: ReaderOptions) -> Log:
     refuse_others("log", path, ANY)
     ending = path.suffix.lower()
     if ending in TABLES:
-        asked.only(path.name, *table.TAKES)
-        return table.read_csv(path, asked.of_table, asked.arms, asked.coordinates)
+        options.only(path.name, *table.TAKES)
+        return table.read_csv(path, options.of_table, options.arms, options.coordinates)
     if ending in LINES:
-        return ndjson.read_lines(path, asked)
+        return ndjson.read_lines(path, options)
     if ending not in STORES:
         raise InputError("log", f"{path.name}", f"a name that ends in {', '.join(TABLES + LINES + STORES)}")
-    asked.only(path.name, *live.TAKES)
-    if asked.opener is None:
+    options.only(path.name, *live.TAKES)
+    if options.opener is None:
         raise InputError("log", path.name, "a store that is open: unfog.live.open(path)")
-    with asked.opener(path) as store:
-        return live.of_store(store, asked.problem, asked.arms)._replace(source=path.name)
+    with options.opener(path) as store:
+        return live.of_store(store, options.problem, options.arms)._replace(source=path.name)
 
 
-def _columns(told: Any) -> Columns | None:
-    if isinstance(told, str | PathLike):
-        return table.from_toml(Path(told))
-    if isinstance(told, Mapping):
-        return table.from_mapping(told)
-    if told is None or isinstance(told, Columns):
-        return told
-    raise InputError("columns", shown(told), "Columns(…), a mapping, or a path to a file of TOML")
+def _read_columns(columns: Any) -> Columns | None:
+    if isinstance(columns, str | PathLike):
+        return table.from_toml(Path(columns))
+    if isinstance(columns, Mapping):
+        return table.from_mapping(columns)
+    if columns is None or isinstance(columns, Columns):
+        return columns
+    raise InputError("columns", shown(columns), "Columns(…), a mapping, or a path to a file of TOML")
 
 
-def _names(field: str, told: Sequence[str]) -> list[str]:
-    """Names, each once."""
+def _check_names(field: str, names: Sequence[str]) -> list[str]:
+    """Check a list of names, which must differ, and return it as text."""
     try:
-        found = [] if isinstance(told, str | bytes) else [str(one) for one in told]
+        texts = [] if isinstance(names, str | bytes) else [str(name) for name in names]
     except (TypeError, ValueError, RecursionError):  # it is no list, or of what cannot be written
-        found = []
-    if not found or len(set(found)) < len(found):
-        raise InputError(field, shown(told), "a list of names, each once")
-    return found
+        texts = []
+    if not texts or len(set(texts)) < len(texts):
+        raise InputError(field, shown(names), "a list of names, each once")
+    return texts

@@ -1,16 +1,16 @@
 """The log of a live problem, from its events: of a store, of a service, of an export, all the same.
 
-A decision is a row when its reward was learnt: told in time, combined of several as the terms say, or the
+A decision becomes a row when its reward was learnt: one that came in time, one combined from several, or the
 default once the wait was over. Decisions that are void, open, erased, or expired without a default are left
-out, and the notes say how many. What the terms say of the noise is in the log, too. A store is taken by what
-it offers, since the evaluation of logs is no part of deciding live.
+out, and the notes count them. The channel of the problem, if it has one, is in the log, too. Stores are
+recognised by their methods, since evaluation does not import `unfog.live`.
 
-With a floor f and K arms that might be chosen, an arm that the agent takes with share s had the probability
-(1 - f) s + f / K. Which might be chosen is what the events before have left: arms are added, retired and
-brought back. An arm that somebody else forced had the probability that was told.
+With a floor f and K arms to choose from, an arm that the agent takes with share s had the probability
+(1 - f) s + f / K. The arms to choose from follow from earlier events: arms are added, retired and restored.
+An arm that somebody else forced has the probability they reported.
 
-Also here, for every reader: what a caller says besides the log (`Asked`), and fields of JSON objects, whoever
-wrote them (`text`, `number` and so on).
+Also here, for every reader: the options of a caller (`ReaderOptions`), and checked fields of JSON objects
+(`text`, `number` and so on).
 """
 
 from collections import Counter
@@ -31,9 +31,9 @@ from unfog.evaluation.readers.table import Columns
 from unfog.maths.arrays import Array, Bools
 from unfog.validation import InputError, shown
 
-Told = Mapping[str, Any]
+Fields = Mapping[str, Any]
 Event = Mapping[str, Any]
-LATER = ("reward", "reveal", "void", "expire")  # what is said of a decision that was made
+LATER = ("reward", "reveal", "void", "expire")  # kinds of events about an earlier decision
 TAKES = ("problem", "arms")  # of what a caller may say
 LEFT = {
     "void": "were void",
@@ -64,7 +64,7 @@ class Problem(Protocol):
 
 @runtime_checkable
 class Store(Protocol):
-    """Many of them: `unfog.live.Store`, or a service."""
+    """Several live problems: `unfog.live.Store`, or a service."""
 
     def names(self) -> Sequence[str]:
         """The problems."""
@@ -77,10 +77,11 @@ Opener = Callable[[Path], AbstractContextManager[Store]]
 """Opens the file of a live store, such as `unfog.live.open`."""
 
 
-class Asked(NamedTuple):
-    """What a caller says besides the log; None for what is not said.
+class ReaderOptions(NamedTuple):
+    """What a caller gives besides the log; None for what is not given.
 
-    What does not concern a log is refused: who names a column of a live store would take it to be used.
+    Options that do not apply to a log are refused: a caller who names a column of a live store expects it to
+    be used.
     """
 
     columns: Columns | None
@@ -90,27 +91,27 @@ class Asked(NamedTuple):
     probability: float | None
     opener: Opener | None
 
-    def only(self, what: str, *taken: str) -> "Asked":
-        """Refuse whatever else is said than what such a log takes."""
+    def only(self, what: str, *accepts: str) -> "ReaderOptions":
+        """Raise InputError if an option is given that this kind of log does not take."""
         for name, why in WHY.items():
             value = getattr(self, name)
-            if value is not None and name not in taken:
+            if value is not None and name not in accepts:
                 field = "coordinates of the context" if name == "coordinates" else name
-                said = value if isinstance(value, str) else shown(value)
-                raise InputError(field, said, f"nothing, for {what}: {why}")
+                actual = value if isinstance(value, str) else shown(value)
+                raise InputError(field, actual, f"nothing, for {what}: {why}")
         return self
 
     @property
     def of_table(self) -> Columns:
         """The columns, and the probability where all arms were drawn evenly."""
-        found = self.columns or Columns()
-        own = {} if self.probability is None else {"probability": self.probability}
-        return Columns(**{**vars(found), **own})
+        columns = self.columns or Columns()
+        extra = {} if self.probability is None else {"probability": self.probability}
+        return Columns(**{**vars(columns), **extra})
 
 
 @dataclass
 class Row:
-    """A decision, and what became of it; of one that was erased its name alone is left."""
+    """A decision, and what became of it; an erased one has only its id."""
 
     id: str
     context: Mapping[str, float] = field(default_factory=dict)
@@ -125,36 +126,36 @@ class Row:
 
 
 class Fold:
-    """What the events up to now have left: decisions, each with what became of it, and arms."""
+    """The state after some events: decisions, each with what became of it, and arms."""
 
     def __init__(self, where: str, terms: Event) -> None:
-        """Start from the event that says the terms."""
+        """Start from the event that created the problem."""
         self.name = text(where, terms, "problem")
         if terms.get("arm_size") is not None:
-            said = f"arms of {self.name!r} come with each decision"
-            raise InputError("log", said, "a problem with arms of its own, which have a name for good")
+            actual = f"arms of {self.name!r} come with each decision"
+            raise InputError("log", actual, "a problem with arms of its own, which have a name for good")
         self.coordinates = tuple(names(where, terms, "context"))
         self.floor = number(where, terms, "floor")
         self.active = dict.fromkeys(names(where, terms, "arms"), True)
-        told = terms.get("channel")
-        self.channel = None if told is None else channel(told, self.coordinates)
+        terms_channel = terms.get("channel")
+        self.channel = None if terms_channel is None else channel(terms_channel, self.coordinates)
         self.rows: dict[str, Row] = {}
         self.noises = 0
 
     def add(self, where: str, event: Event) -> None:
-        """One more event; `where` it stands, for complaints."""
+        """Apply one more event; `where` it stands, for error messages."""
         kind = event["kind"]
         if kind == "decide":
-            self._decide(where, event)
+            self._add_decision(where, event)
         elif kind == "arms":
             for change, active in (("add", True), ("restore", True), ("retire", False)):
                 self.active |= dict.fromkeys(some_names(where, event, change), active)
         elif kind in LATER:
             row = self.rows.get(text(where, event, "decision"))
             if row is not None and row.state != "erased":
-                _about(where, kind, row, event)
+                _apply_later_event(where, kind, row, event)
 
-    def _decide(self, where: str, event: Event) -> None:
+    def _add_decision(self, where: str, event: Event) -> None:
         name = text(where, event, "decision")
         if event.get("erased"):
             self.rows[name] = Row(name, state="erased")
@@ -166,11 +167,11 @@ class Fold:
             number_or_none(where, event, "probability"),
             number(where, event, "time"),
             text(where, event, "unit") if event.get("unit") else "",
-            None if "forced" in event else self._law(where, event),
+            None if "forced" in event else self._read_law(where, event),
         )
         self.noises += "noise" in event
 
-    def _law(self, where: str, event: Event) -> dict[str, float]:
+    def _read_law(self, where: str, event: Event) -> dict[str, float]:
         active = [name for name, active in self.active.items() if active]
         choice = some_names(where, event, "arms") or active
         floor = 0.0 if event.get("frozen") else self.floor
@@ -182,8 +183,8 @@ class Fold:
         return law
 
 
-def _about(where: str, kind: str, row: Row, event: Event) -> None:
-    """What is said of a decision later."""
+def _apply_later_event(where: str, kind: str, row: Row, event: Event) -> None:
+    """Apply an event about an earlier decision."""
     if kind == "reveal" and event.get("context") is not None:
         row.true |= numbers(where, event, "context")
     elif kind == "void" and event.get("outcome") == "void":
@@ -196,14 +197,14 @@ def _about(where: str, kind: str, row: Row, event: Event) -> None:
 
 
 def read(events: Iterable[Event], problem: str | None, arms: Sequence[str] | None, source: str = "") -> Log:
-    """The log of one problem, out of events that may be of several."""
+    """The log of one problem, from events that may belong to several."""
     return of_lines(((f"event {one.get('seq')}", one) for one in events), problem, arms, source)
 
 
 def of_lines(
     lines: Iterable[tuple[str, Event]], problem: str | None, arms: Sequence[str] | None, source: str
 ) -> Log:
-    """The log of one problem, out of events of which each is said where it stands."""
+    """The log of one problem, from pairs of where an event stands and the event."""
     folds: dict[str, Fold] = {}
     for where, event in lines:
         name, kind = text(where, event, "problem"), text(where, event, "kind")
@@ -216,10 +217,12 @@ def of_lines(
         else:
             folds[name].add(where, event)
     if len(folds) != 1:
-        said = f"the problems {', '.join(folds)}" if folds else "no such problem" if problem else "no problem"
-        raise InputError("problem", said, "the name of one that is in the log")
+        actual = (
+            f"the problems {', '.join(folds)}" if folds else "no such problem" if problem else "no problem"
+        )
+        raise InputError("problem", actual, "the name of one that is in the log")
     (fold,) = folds.values()
-    return _log(fold, arms, source or f"live problem {fold.name!r}")
+    return _build_log(fold, arms, source or f"live problem {fold.name!r}")
 
 
 def of_store(store: Store, problem: str | None, arms: Sequence[str] | None) -> Log:
@@ -228,122 +231,125 @@ def of_store(store: Store, problem: str | None, arms: Sequence[str] | None) -> L
     if problem is None and len(names) == 1:
         problem = names[0]
     if problem is None or problem not in names:
-        said = "not said, and there are several" if problem is None and names else shown(problem)
-        raise InputError("problem", said, ", ".join(names) or "none: the store is empty")
+        actual = "not said, and there are several" if problem is None and names else shown(problem)
+        raise InputError("problem", actual, ", ".join(names) or "none: the store is empty")
     return read(store.events(problem), problem, arms)
 
 
-def _log(fold: Fold, arms: Sequence[str] | None, source: str) -> Log:
-    kept, notes = _kept(fold)
-    if not kept:
-        said = "; ".join(notes) or "no decisions"
-        raise InputError("log", f"no rows: {said}", "one decision at least, with its reward and probability")
-    where = Where("decision", [row.id for row in kept])
-    listed = list(fold.active) if arms is None else list(arms)
-    drawn = Column("arm", np.array([row.arm for row in kept], object), where)
-    arm, order = table.arm_numbers(drawn, listed)
-    true = matrix([row.true for row in kept], fold.coordinates)
-    unit, units = _units(kept)
+def _build_log(fold: Fold, arms: Sequence[str] | None, source: str) -> Log:
+    rows, notes = _select_rows(fold)
+    if not rows:
+        actual = "; ".join(notes) or "no decisions"
+        raise InputError(
+            "log", f"no rows: {actual}", "one decision at least, with its reward and probability"
+        )
+    where = Where("decision", [row.id for row in rows])
+    known_arms = list(fold.active) if arms is None else list(arms)
+    column = Column("arm", np.array([row.arm for row in rows], object), where)
+    arm, order = table.arm_numbers(column, known_arms)
+    true = matrix([row.true for row in rows], fold.coordinates)
+    unit, units = _number_units(rows)
     log = Log(
         fold.coordinates,
         order,
-        matrix([row.context for row in kept], fold.coordinates),
+        matrix([row.context for row in rows], fold.coordinates),
         arm,
-        np.array([row.reward for row in kept], dtype=float),
-        np.array([row.probability for row in kept], dtype=float),
-        laws([row.law for row in kept], order, where),
+        np.array([row.reward for row in rows], dtype=float),
+        np.array([row.probability for row in rows], dtype=float),
+        laws([row.law for row in rows], order, where),
         None if np.isnan(true).all() else true,
-        np.array([row.time for row in kept], dtype=float),
+        np.array([row.time for row in rows], dtype=float),
         unit,
         units,
         source,
         notes,
-        _offered(kept, order),
+        _find_offered(rows, order),
         fold.channel,
     )
     return logs.check_log(log, where)
 
 
-def _kept(fold: Fold) -> tuple[list[Row], tuple[str, ...]]:
-    """The decisions that say something, and what was passed over.
+def _select_rows(fold: Fold) -> tuple[list[Row], tuple[str, ...]]:
+    """The decisions with a reward and a probability, and notes that count the others.
 
-    Of a forced arm only its own probability is known. Where most are so nothing is known of the other arms
-    anyway; where few are, they would cost what is known of all other decisions, and are left out.
+    For a forced arm only its own probability is known, and a log has the probabilities of all arms for every
+    row or for none. If forced arms are the smaller part they are left out; otherwise they stay, and the
+    probabilities of all arms are not used.
     """
-    rows, left = [], Counter[str]()
+    rows, counts = [], Counter[str]()
     for row in fold.rows.values():
         why = row.state if row.state != "learnt" else "forced" if row.probability is None else ""
-        left[why] += 1
+        counts[why] += 1
         rows += [row] if not why else []
     partly = [row for row in rows if row.law is None]
     if 2 * len(partly) < len(rows):
         rows = [row for row in rows if row.law is not None]
-        left["partly"] = len(partly)
-    notes = [f"{left[why]} decisions {said}: left out" for why, said in LEFT.items() if left[why]]
-    if 0 < len(rows) - len(partly) < len(rows) and left["partly"] == 0 and partly:
+        counts["partly"] = len(partly)
+    notes = [f"{counts[why]} decisions {reason}: left out" for why, reason in LEFT.items() if counts[why]]
+    if 0 < len(rows) - len(partly) < len(rows) and counts["partly"] == 0 and partly:
         notes.append(f"{len(partly)} arms were forced: the probabilities of all arms are not used")
     if fold.noises:
         notes.append(f"{fold.noises} readings had a noise of their own, which is not used")
     return rows, tuple(notes)
 
 
-def laws(told: Sequence[Mapping[str, float] | None], arms: Sequence[str], where: Where) -> Array | None:
+def laws(by_name: Sequence[Mapping[str, float] | None], arms: Sequence[str], where: Where) -> Array | None:
     """The probabilities of all arms, (n, K); None where those of a round are not known."""
-    if None in told:
+    if None in by_name:
         return None
-    place = {name: i for i, name in enumerate(arms)}
-    found = np.zeros((len(told), len(arms)))
-    for i, law in enumerate(told):
+    index = {name: i for i, name in enumerate(arms)}
+    probabilities = np.zeros((len(by_name), len(arms)))
+    for i, law in enumerate(by_name):
         for name, chance in (law or {}).items():
-            if name not in place:
+            if name not in index:
                 raise InputError(
                     where.of(i), f"{name!r} might be chosen", f"arms in the list: {', '.join(arms)}"
                 )
-            found[i, place[name]] = chance
-    return found
+            probabilities[i, index[name]] = chance
+    return probabilities
 
 
-def _offered(kept: Sequence[Row], arms: Sequence[str]) -> Bools | None:
-    """The arms that might be chosen; None where that is all of them, or not known."""
-    if any(row.law is None for row in kept):
+def _find_offered(rows: Sequence[Row], arms: Sequence[str]) -> Bools | None:
+    """Which arms were offered, (n, K); None if always all of them, or if that is not known."""
+    if any(row.law is None for row in rows):
         return None
-    found = np.array([[name in (row.law or ()) for name in arms] for row in kept])
-    return None if found.all() else found
+    offered = np.array([[name in (row.law or ()) for name in arms] for row in rows])
+    return None if offered.all() else offered
 
 
-def matrix(told: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
-    """Numbers by name as rows, (n, d): not a number where one is missing."""
-    return np.array([[one.get(name, np.nan) for name in names] for one in told])
+def matrix(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Array:
+    """Mappings from names to numbers as an array (n, d): NaN where a name is missing."""
+    return np.array([[row.get(name, np.nan) for name in names] for row in rows])
 
 
-def _units(kept: Sequence[Row]) -> tuple[Any, tuple[str, ...]]:
-    """Whose each context is, as the agent took it: those without a name are of one unit, too."""
-    said = [row.unit for row in kept]
-    names = list(dict.fromkeys(said))
-    place = {name: i for i, name in enumerate(names)}
-    return (None, ()) if names == [""] else (np.array([place[one] for one in said]), tuple(names))
+def _number_units(rows: Sequence[Row]) -> tuple[Any, tuple[str, ...]]:
+    """The unit of each decision, as the agent saw it: decisions without one form a unit of their own."""
+    row_units = [row.unit for row in rows]
+    names = list(dict.fromkeys(row_units))
+    index = {name: i for i, name in enumerate(names)}
+    return (None, ()) if names == [""] else (np.array([index[unit] for unit in row_units]), tuple(names))
 
 
-def text(where: str, told: Told, name: str) -> str:
-    """A field that holds text, which is not empty; what is not so is refused with the line and the field."""
-    found = told.get(name)
-    if not isinstance(found, str) or not found:
-        raise InputError(f"{where}, {name}", _said(told, name), "text")
-    return found
+def text(where: str, fields: Fields, name: str) -> str:
+    """A field that holds text, which is not empty; errors name the line and the field."""
+    value = fields.get(name)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"{where}, {name}", _display_field(fields, name), "text")
+    return value
 
 
-def number(where: str, told: Told, name: str) -> float:
-    """A field that holds a number; a truth value is none."""
-    return as_number(f"{where}, {name}", told.get(name))
+def number(where: str, fields: Fields, name: str) -> float:
+    """A field that holds a number; true and false are not numbers."""
+    return as_number(f"{where}, {name}", fields.get(name))
 
 
-def number_or_none(where: str, told: Told, name: str) -> float | None:
-    """A number, where it may be left out, or be null."""
-    return None if told.get(name) is None else number(where, told, name)
+def number_or_none(where: str, fields: Fields, name: str) -> float | None:
+    """A field that holds a number, or None if it is missing or null."""
+    return None if fields.get(name) is None else number(where, fields, name)
 
 
 def as_number(field: str, value: object) -> float:
-    """The number itself; whole ones of 400 digits are none that can be used."""
+    """The value as a float; an integer too large for one is refused."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
@@ -352,27 +358,27 @@ def as_number(field: str, value: object) -> float:
     raise InputError(field, "nothing" if value is None else shown(value), "a number")
 
 
-def numbers(where: str, told: Told, name: str) -> dict[str, float]:
-    """A number for each of some names; null is not a number."""
-    found = told.get(name)
-    if not isinstance(found, Mapping):
-        raise InputError(f"{where}, {name}", _said(told, name), "a number for each name, in {}")
-    one = f"{where}, {name}."
-    return {key: float("nan") if x is None else as_number(one + key, x) for key, x in found.items()}
+def numbers(where: str, fields: Fields, name: str) -> dict[str, float]:
+    """A field that maps names to numbers; null becomes NaN."""
+    value = fields.get(name)
+    if not isinstance(value, Mapping):
+        raise InputError(f"{where}, {name}", _display_field(fields, name), "a number for each name, in {}")
+    prefix = f"{where}, {name}."
+    return {key: float("nan") if x is None else as_number(prefix + key, x) for key, x in value.items()}
 
 
-def names(where: str, told: Told, name: str) -> list[str]:
-    """A list of names, or what has something to say of each."""
-    found = told.get(name)
-    if not isinstance(found, list | tuple | Mapping) or not all(isinstance(one, str) for one in found):
-        raise InputError(f"{where}, {name}", _said(told, name), "a list of names")
-    return list(found)
+def names(where: str, fields: Fields, name: str) -> list[str]:
+    """A field that is a list of names, or a mapping from names."""
+    value = fields.get(name)
+    if not isinstance(value, list | tuple | Mapping) or not all(isinstance(one, str) for one in value):
+        raise InputError(f"{where}, {name}", _display_field(fields, name), "a list of names")
+    return list(value)
 
 
-def some_names(where: str, told: Told, name: str) -> list[str]:
-    """A list of names, where there may be none."""
-    return [] if told.get(name) is None else names(where, told, name)
+def some_names(where: str, fields: Fields, name: str) -> list[str]:
+    """A field that is a list of names, or missing or null: then there are none."""
+    return [] if fields.get(name) is None else names(where, fields, name)
 
 
-def _said(told: Told, name: str) -> str:
-    return "nothing" if told.get(name) is None else shown(told[name])
+def _display_field(fields: Fields, name: str) -> str:
+    return "nothing" if fields.get(name) is None else shown(fields[name])

@@ -1,4 +1,4 @@
-"""The feedback dictionary of Open Bandit Pipeline (obp), in and out, without obp.
+"""Reads and writes the feedback dictionary of Open Bandit Pipeline (obp), without obp.
 
 Its fields are n_rounds, n_actions, action, position, reward, pscore, context and action_context; from version
 0.5 on also pi_b, the probabilities of all arms, (n, K, 1). Slates have positions: they are refused.
@@ -26,58 +26,62 @@ def read(
     coordinates: Sequence[str] | None,
     probability: float | None,
 ) -> Log:
-    """The log of a dictionary; arms are called by their numbers, coordinates x0, x1, …, unless told."""
+    """The log of a dictionary; unless names are given, arms are 0, 1, …, coordinates x0, x1, …."""
     number = count("n_actions", feedback["n_actions"])
     arms = [str(i) for i in range(number)] if arms is None else list(arms)
     if len(arms) != number:
         raise InputError("arms", ", ".join(arms), f"{number} names: n_actions")
-    action = _action(feedback["action"])
+    action = _read_action(feedback["action"])
     context = array("context", feedback.get("context"), NUMBERS)
-    _refuse_slates(feedback, len(action))
-    _refuse_lengths(feedback, len(action))
+    _check_no_slates(feedback, len(action))
+    _check_row_counts(feedback, len(action))
     if context.ndim != 2:
         allowed = f"({len(action)}, d): a row for each round, a column for each coordinate"
         raise InputError("context", f"the shape {context.shape}", allowed)
-    named = [f"x{j}" for j in range(context.shape[-1])] if coordinates is None else coordinates
-    every = even(probability, len(action), len(arms)) if probability is not None else _every(feedback)
+    names = [f"x{j}" for j in range(context.shape[-1])] if coordinates is None else coordinates
+    probabilities = (
+        even(probability, len(action), len(arms))
+        if probability is not None
+        else _read_probabilities(feedback)
+    )
     log = Log(
-        tuple(named),
+        tuple(names),
         tuple(arms),
         context,
         action.astype(np.intp),
         array("reward", feedback["reward"], NUMBERS),
-        _probability(feedback, probability, len(action)),
-        every,
+        _read_probability(feedback, probability, len(action)),
+        probabilities,
         source="feedback of obp",
     )
     return logs.check_log(log, counted(log.rounds), {"probability": "pscore"})
 
 
-def _action(value: Any) -> Array:
+def _read_action(value: Any) -> Array:
     """The arms that were drawn, by number."""
-    found = array("action", value, NUMBERS)
-    if found.ndim != 1:
-        raise InputError("action", f"the shape {found.shape}", "a number for each round")
-    at = first(found != np.round(found))
+    action = array("action", value, NUMBERS)
+    if action.ndim != 1:
+        raise InputError("action", f"the shape {action.shape}", "a number for each round")
+    at = first(action != np.round(action))
     if at is not None:
-        raise InputError(f"row {at + 1}, action", f"{found[at]:g}", "a whole number: which arm was drawn")
-    return found
+        raise InputError(f"row {at + 1}, action", f"{action[at]:g}", "a whole number: which arm was drawn")
+    return action
 
 
-def _refuse_slates(feedback: Mapping[str, Any], rounds: int) -> None:
+def _check_no_slates(feedback: Mapping[str, Any], rounds: int) -> None:
     position = feedback.get("position")
     if position is None:
         return
     allowed = "None or 0: slates of several positions are not read"
     if np.shape(position) not in ((), (rounds,)):
         raise InputError("position", f"the shape {np.shape(position)}", f"{allowed}; one for each round")
-    every = np.broadcast_to(np.asarray(position), (rounds,))
-    at = first(every != 0)
+    positions = np.broadcast_to(np.asarray(position), (rounds,))
+    at = first(positions != 0)
     if at is not None:
-        raise InputError(f"row {at + 1}, position", f"{every[at]}", allowed)
+        raise InputError(f"row {at + 1}, position", f"{positions[at]}", allowed)
 
 
-def _refuse_lengths(feedback: Mapping[str, Any], rounds: int) -> None:
+def _check_row_counts(feedback: Mapping[str, Any], rounds: int) -> None:
     for name in ("reward", "pscore", "context", "pi_b"):
         value = feedback.get(name)
         rows = rounds if value is None else len(value) if np.ndim(value) else 1
@@ -87,7 +91,7 @@ def _refuse_lengths(feedback: Mapping[str, Any], rounds: int) -> None:
         raise InputError("n_rounds", feedback["n_rounds"], f"{rounds}, as many as action has")
 
 
-def _probability(feedback: Mapping[str, Any], probability: float | None, rounds: int) -> Array:
+def _read_probability(feedback: Mapping[str, Any], probability: float | None, rounds: int) -> Array:
     if feedback.get("pscore") is not None:
         return array("pscore", feedback["pscore"], NUMBERS)
     if probability is None:
@@ -95,14 +99,14 @@ def _probability(feedback: Mapping[str, Any], probability: float | None, rounds:
     return np.full(rounds, probability)
 
 
-def _every(feedback: Mapping[str, Any]) -> Array | None:
-    found = feedback.get("pi_b")
-    return None if found is None else array("pi_b", found, NUMBERS).reshape(len(found), -1)
+def _read_probabilities(feedback: Mapping[str, Any]) -> Array | None:
+    values = feedback.get("pi_b")
+    return None if values is None else array("pi_b", values, NUMBERS).reshape(len(values), -1)
 
 
 def to_obp(log: Log) -> dict[str, Any]:
     """The dictionary of a log; what it has no field for (times, units, true contexts) is left behind."""
-    every = {} if log.probabilities is None else {"pi_b": log.probabilities[:, :, None]}
+    extra = {} if log.probabilities is None else {"pi_b": log.probabilities[:, :, None]}
     return {
         "n_rounds": log.rounds,
         "n_actions": len(log.arms),
@@ -112,5 +116,5 @@ def to_obp(log: Log) -> dict[str, Any]:
         "position": None,
         "reward": log.reward,
         "pscore": log.probability,
-        **every,
+        **extra,
     }

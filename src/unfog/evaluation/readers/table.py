@@ -1,23 +1,24 @@
 """A table of decisions as a log: a data frame, a mapping of columns, or a CSV file.
 
-A row is a decision. Empty cells are coordinates that were lost, and truths that are not known; elsewhere they
+A row is a decision. Empty cells mean lost coordinates of contexts and unknown true contexts; elsewhere they
 are refused. A table that `unfog live table` wrote says what became of each decision: those without a reward
 that was learnt are left out, and counted.
 
-Which column is what is said by arguments, or in a few lines of TOML (`Columns`):
+Arguments, or a few lines of TOML, say which column is what (`Columns`):
 
     context = ["steps_today", "sleep_hours"]     reward = "walked"
     arm = "message"                              probability = "p"
 
-What is not said is looked for under the names that `unfog live table` writes: `context.<name>`,
-`true.<name>`, arm, reward, probability, time, unit; and `probability.<arm>` for those of every arm.
+Columns that are not named there are looked for under the names that `unfog live table` writes:
+`context.<name>`, `true.<name>`, arm, reward, probability, time, unit; and `probability.<arm>` for the
+probabilities of every arm.
 
 The cells of a column become numbers, times or names in `unfog._table`, whatever holds them: text of a file, a
 series, an array.
 
-A CSV file is read row by row, each held against the header, so that what is wrong has its row. Where pandas
-is there it reads a file in which nothing is odd (no quotes, as many separators as there should be, numbers
-where they are wanted) in a tenth of the time.
+A CSV file is read row by row, each compared with the header, so that errors can name their row. If pandas is
+installed it reads regular files (no quotes, the same number of separators in every line, numbers where they
+are wanted) in a tenth of the time.
 """
 
 from collections import Counter
@@ -39,10 +40,10 @@ from unfog.maths.arrays import Array, Bools, Ints
 from unfog.validation import LONGEST_LOOKED_UP, InputError, shown
 
 ONE = ("arm", "reward", "time", "unit")
-LEARNT = ("learnt", "waits")  # what becomes of decisions whose reward counts
+LEARNT = ("learnt", "waits")  # outcomes of decisions whose reward counts
 OUTCOMES = (*LEARNT, "open", "kept", "void", "expired", "dropped", "erased")
-OUTCOME = "outcome"  # the column that says it
-TAKES = ("columns", "arms", "coordinates", "probability")  # of what a caller may say
+OUTCOME = "outcome"  # the column that has it
+TAKES = ("columns", "arms", "coordinates", "probability")  # the options that apply to a table
 PIECE = 50_000  # rows of a CSV file that are read at a time
 
 
@@ -65,7 +66,7 @@ class Columns:
     probabilities: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what is no name."""
+        """Raise InputError for what is not a name of a column."""
         for name in ONE:
             if not isinstance(getattr(self, name), str | None):
                 raise InputError(f"columns.{name}", shown(getattr(self, name)), "the name of a column")
@@ -74,8 +75,8 @@ class Columns:
             raise InputError(f"columns.{one}", shown(getattr(self, one)), "a list of names of columns")
 
 
-class Found(NamedTuple):
-    """The columns of one table: which is what."""
+class ColumnRoles(NamedTuple):
+    """The columns of one table, by their role in a log."""
 
     coordinates: tuple[str, ...]
     context: tuple[str, ...]
@@ -100,7 +101,7 @@ class Found(NamedTuple):
 
     @property
     def called(self) -> dict[str, str]:
-        """What fields of the log are called, for complaints."""
+        """The names that fields of the log have in the table, for error messages."""
         names = {f"true.{one}": column for one, column in self.true.items()}
         names |= {f"context.{one}": c for one, c in zip(self.coordinates, self.context, strict=True)}
         own = {"probability": self.probability} if isinstance(self.probability, str) else {}
@@ -108,215 +109,227 @@ class Found(NamedTuple):
 
 
 def from_toml(path: str | Path) -> Columns:
-    """The columns that a file says, at its top or in a table `columns`."""
-    told = _io.toml("columns", path, "a file of TOML")
-    return from_mapping(told.get("columns", told))
+    """The columns that a TOML file names, at its top level or in a table `columns`."""
+    data = _io.toml("columns", path, "a file of TOML")
+    return from_mapping(data.get("columns", data))
 
 
-def from_mapping(told: Mapping[str, Any]) -> Columns:
-    """The columns that a mapping says."""
-    known = [one.name for one in fields(Columns)]
-    if not isinstance(told, Mapping):
-        raise InputError("columns", shown(told), f"a table of {', '.join(known)}")
-    for name in told:
+def from_mapping(mapping: Mapping[str, Any]) -> Columns:
+    """The columns that a mapping names."""
+    known = [column_field.name for column_field in fields(Columns)]
+    if not isinstance(mapping, Mapping):
+        raise InputError("columns", shown(mapping), f"a table of {', '.join(known)}")
+    for name in mapping:
         if name not in known:
             raise InputError(f"columns.{name}", "no such field", ", ".join(known))
-    return Columns(**told)
+    return Columns(**mapping)
 
 
-def found(columns: Columns, names: Sequence[str], coordinates: Sequence[str] | None = None) -> Found:
-    """What of a table's columns is what; refused where one is missing, with those that there are."""
+def find_roles(
+    columns: Columns, names: Sequence[str], coordinates: Sequence[str] | None = None
+) -> ColumnRoles:
+    """Find the role of each column; the error for a missing one lists those that there are."""
     if not names:
         raise InputError("log", "no columns", "a header with their names, then a row for each decision")
     _table.check_once(names)
-    context = _context(columns, names, coordinates)
+    context = _find_context(columns, names, coordinates)
     called = tuple(name.removeprefix("context.") for name in context) if coordinates is None else coordinates
     if len(called) != len(context):
         raise InputError("coordinates", shown(coordinates), f"a name for each of {', '.join(context)}")
-    every = dict(columns.probabilities) or {
+    by_arm = dict(columns.probabilities) or {
         name.removeprefix("probability."): name for name in names if name.startswith("probability.")
     }
-    for column in every.values():
+    for column in by_arm.values():
         check_there(names, "probabilities", column)
-    one = {name: _column(names, name, getattr(columns, name), name in ("arm", "reward")) for name in ONE}
-    return Found(
+    single = {
+        name: _find_column(names, name, getattr(columns, name), name in ("arm", "reward")) for name in ONE
+    }
+    return ColumnRoles(
         tuple(called),
         context,
-        _true(columns, names, context, called),
-        str(one["arm"]),
-        str(one["reward"]),
-        _probability_column(columns, names, every),
-        every,
-        one["time"],
-        one["unit"],
+        _find_true(columns, names, context, called),
+        str(single["arm"]),
+        str(single["reward"]),
+        _find_probability(columns, names, by_arm),
+        by_arm,
+        single["time"],
+        single["unit"],
     )
 
 
-def _column(names: Sequence[str], field_: str, told: str | None, needed: bool) -> str | None:
-    if told is None and not needed and field_ not in names:
+def _find_column(names: Sequence[str], field_: str, column: str | None, needed: bool) -> str | None:
+    if column is None and not needed and field_ not in names:
         return None
-    return check_there(names, field_, field_ if told is None else told)
+    return check_there(names, field_, field_ if column is None else column)
 
 
-def _context(columns: Columns, names: Sequence[str], coordinates: Sequence[str] | None) -> tuple[str, ...]:
+def _find_context(
+    columns: Columns, names: Sequence[str], coordinates: Sequence[str] | None
+) -> tuple[str, ...]:
     if columns.context is not None:
-        wanted = list(columns.context)
+        column_names = list(columns.context)
     elif coordinates is not None:
-        wanted = [one if f"context.{one}" not in names else f"context.{one}" for one in coordinates]
+        column_names = [one if f"context.{one}" not in names else f"context.{one}" for one in coordinates]
     else:
-        wanted = [name for name in names if str(name).startswith("context.")]
-    if not wanted:
+        column_names = [name for name in names if str(name).startswith("context.")]
+    if not column_names:
         allowed = f"columns context.<name>; or say which they are, out of: {', '.join(map(str, names))}"
         raise InputError("context", "no columns", allowed)
-    return tuple(check_there(names, "context", one) for one in wanted)
+    return tuple(check_there(names, "context", one) for one in column_names)
 
 
-def _true(
+def _find_true(
     columns: Columns, names: Sequence[str], context: Sequence[str], called: Sequence[str]
 ) -> dict[str, str]:
     """The columns of true contexts, by coordinate."""
-    told, by_name = columns.true, {**dict(zip(context, called, strict=True)), **{one: one for one in called}}
-    if told is None:
+    true, by_name = columns.true, {**dict(zip(context, called, strict=True)), **{one: one for one in called}}
+    if true is None:
         return {one: f"true.{one}" for one in called if f"true.{one}" in names}
-    if not isinstance(told, Mapping):
-        if len(told) != len(context):
+    if not isinstance(true, Mapping):
+        if len(true) != len(context):
             allowed = f"a column for each of {', '.join(context)}; or a mapping from them"
-            raise InputError("columns.true", shown(list(told)), allowed)
-        told = dict(zip(context, told, strict=True))
-    for one in told:
+            raise InputError("columns.true", shown(list(true)), allowed)
+        true = dict(zip(context, true, strict=True))
+    for one in true:
         if one not in by_name:
             raise InputError("columns.true", shown(one), f"columns of the context: {', '.join(context)}")
-    return {by_name[one]: check_there(names, "true", column) for one, column in told.items()}
+    return {by_name[one]: check_there(names, "true", column) for one, column in true.items()}
 
 
-def _probability_column(
-    columns: Columns, names: Sequence[str], every: Mapping[str, str]
+def _find_probability(
+    columns: Columns, names: Sequence[str], by_arm: Mapping[str, str]
 ) -> str | float | None:
-    told = columns.probability
-    if isinstance(told, int | float) and not isinstance(told, bool):
-        return float(told)
-    if told is None and "probability" not in names:
-        if every:
+    column = columns.probability
+    if isinstance(column, int | float) and not isinstance(column, bool):
+        return float(column)
+    if column is None and "probability" not in names:
+        if by_arm:
             return None
         raise InputError("probability", f"no such column among {', '.join(map(str, names))}", WITHOUT)
-    return check_there(names, "probability", "probability" if told is None else told)
+    return check_there(names, "probability", "probability" if column is None else column)
 
 
 def arm_numbers(column: Column, listed: Iterable[str] | None) -> tuple[Ints, tuple[str, ...]]:
-    """Places of the arms drawn, in the list of arms; without one, in all that were drawn, sorted."""
-    places, names = column.names()
-    at = first(places < 0)
+    """Indices of the arms drawn, in `listed` or else in the sorted list of all that were drawn."""
+    indices, names = column.names()
+    at = first(indices < 0)
     if at is not None:
         raise InputError(column.at(at), "nothing", "the arm that was drawn")
-    order = sorted(names, key=_by_number) if listed is None else list(listed)
+    order = sorted(names, key=_sort_key) if listed is None else list(listed)
     known = {name: i for i, name in enumerate(order)}
-    moved = np.array([known.get(name, -1) for name in names], dtype=np.intp)
-    found = moved[places]
-    at = first(found < 0)
+    renumber = np.array([known.get(name, -1) for name in names], dtype=np.intp)
+    arm = renumber[indices]
+    at = first(arm < 0)
     if at is not None:
-        raise InputError(column.at(at), names[places[at]], f"one of the arms: {', '.join(order)}")
-    return found, tuple(order)
+        raise InputError(column.at(at), names[indices[at]], f"one of the arms: {', '.join(order)}")
+    return arm, tuple(order)
 
 
-def _by_number(name: str) -> tuple[int, int, str]:
-    """Arm 10 comes after arm 9."""
-    whole = name.isascii() and name.isdigit() and len(name) <= LONGEST_LOOKED_UP
-    return (0, int(name), "") if whole else (1, 0, name)
+def _sort_key(name: str) -> tuple[int, int, str]:
+    """A sort key by which arm 10 comes after arm 9."""
+    is_number = name.isascii() and name.isdigit() and len(name) <= LONGEST_LOOKED_UP
+    return (0, int(name), "") if is_number else (1, 0, name)
 
 
 def read_table(
     table: Any, columns: Columns, arms: Sequence[str] | None, coordinates: Sequence[str] | None, source: str
 ) -> Log:
-    """The log of a table whose columns are taken by name."""
+    """The log of a table with named columns."""
     names = _table.names_of(table) or []
-    which = found(columns, names, coordinates)
-    wanted = {*which.numbers, *which.texts, *outcome(names, which)}
-    return made(_table.columns(table, sorted(wanted)), which, arms, source)
+    roles = find_roles(columns, names, coordinates)
+    column_names = {*roles.numbers, *roles.texts, *outcome(names, roles)}
+    return build_log(_table.columns(table, sorted(column_names)), roles, arms, source)
 
 
-def outcome(names: Sequence[str], which: Found) -> list[str]:
+def outcome(names: Sequence[str], roles: ColumnRoles) -> list[str]:
     """The column that says what became of decisions, unless a caller has another use for that name."""
-    used = OUTCOME in (*which.numbers, *which.texts)
+    used = OUTCOME in (*roles.numbers, *roles.texts)
     return [OUTCOME] if OUTCOME in names and not used else []
 
 
-def made(own: dict[str, Column], which: Found, arms: Sequence[str] | None, source: str) -> Log:
-    """The log of columns that are there."""
-    own, notes = _without_reward(own, which)
-    where = own[which.arm].where
-    if not len(own[which.arm].cells):
+def build_log(columns: dict[str, Column], roles: ColumnRoles, arms: Sequence[str] | None, source: str) -> Log:
+    """The log of these columns."""
+    columns, notes = _drop_without_reward(columns, roles)
+    where = columns[roles.arm].where
+    if not len(columns[roles.arm].cells):
         raise InputError("log", f"no rows in {source}", "one decision at least, with its reward")
-    if arms is None and which.probabilities:
-        arms = list(which.probabilities)
-    arm, listed = arm_numbers(own[which.arm], arms)
-    every = _every(own, which, listed)
-    unit, units = (None, ()) if which.unit is None else _units(own[which.unit])
+    if arms is None and roles.probabilities:
+        arms = list(roles.probabilities)
+    arm, listed = arm_numbers(columns[roles.arm], arms)
+    probabilities = _read_probabilities(columns, roles, listed)
+    unit, units = (None, ()) if roles.unit is None else _number_units(columns[roles.unit])
     log = Log(
-        which.coordinates,
+        roles.coordinates,
         listed,
-        _stacked(own, which.context),
+        _stack_columns(columns, roles.context),
         arm,
-        own[which.reward].numbers(),
-        _probability(own, which, every, arm),
-        even(which.probability, len(arm), len(listed)) if every is None else every,
-        _truth(own, which),
-        None if which.time is None else own[which.time].times(),
+        columns[roles.reward].numbers(),
+        _read_probability(columns, roles, probabilities, arm),
+        even(roles.probability, len(arm), len(listed)) if probabilities is None else probabilities,
+        _read_truth(columns, roles),
+        None if roles.time is None else columns[roles.time].times(),
         unit,
         units,
         source,
         notes,
     )
-    return logs.check_log(log, where, which.called)
+    return logs.check_log(log, where, roles.called)
 
 
-def _without_reward(own: dict[str, Column], which: Found) -> tuple[dict[str, Column], tuple[str, ...]]:
-    """Leave out what a table of live decisions says has no reward, or was chosen by somebody else."""
-    said = own[OUTCOME].cells.tolist() if outcome(list(own), which) else []
-    if not said or not set(said) <= {*OUTCOMES}:
-        return own, ()
-    keep: Bools = np.array([one in LEARNT for one in said])
-    notes = [f"{n} decisions are {one}" for one, n in sorted(Counter(said).items()) if one not in LEARNT]
-    if isinstance(which.probability, str):
-        told = own[which.probability].numbers()
-        forced = keep & np.isnan(told)
-        if forced.any() and not np.isnan(told).all():
+def _drop_without_reward(
+    columns: dict[str, Column], roles: ColumnRoles
+) -> tuple[dict[str, Column], tuple[str, ...]]:
+    """Leave out live decisions without a reward, and those forced without a probability; notes count them."""
+    outcomes = columns[OUTCOME].cells.tolist() if outcome(list(columns), roles) else []
+    if not outcomes or not set(outcomes) <= {*OUTCOMES}:
+        return columns, ()
+    keep: Bools = np.array([one in LEARNT for one in outcomes])
+    notes = [f"{n} decisions are {one}" for one, n in sorted(Counter(outcomes).items()) if one not in LEARNT]
+    if isinstance(roles.probability, str):
+        probability = columns[roles.probability].numbers()
+        forced = keep & np.isnan(probability)
+        if forced.any() and not np.isnan(probability).all():
             notes.append(f"{forced.sum()} decisions were forced, and no probability was told")
             keep &= ~forced
-    left = {name: column.kept(keep) for name, column in own.items()}
-    return left, tuple(f"{note}: left out" for note in notes)
+    remaining = {name: column.kept(keep) for name, column in columns.items()}
+    return remaining, tuple(f"{note}: left out" for note in notes)
 
 
-def _stacked(own: Mapping[str, Column], names: Sequence[str]) -> Array:
-    return np.stack([own[name].numbers() for name in names], axis=1)
+def _stack_columns(columns: Mapping[str, Column], names: Sequence[str]) -> Array:
+    return np.stack([columns[name].numbers() for name in names], axis=1)
 
 
-def _every(own: Mapping[str, Column], which: Found, arms: Sequence[str]) -> Array | None:
-    """The probabilities of all arms, where they are there."""
-    if not which.probabilities:
+def _read_probabilities(
+    columns: Mapping[str, Column], roles: ColumnRoles, arms: Sequence[str]
+) -> Array | None:
+    """The probabilities of all arms, or None if the table has none."""
+    if not roles.probabilities:
         return None
-    missing = [arm for arm in arms if arm not in which.probabilities]
-    if missing or len(which.probabilities) != len(arms):
-        said = f"columns for {', '.join(which.probabilities)}"
-        raise InputError("probabilities", said, f"one for each arm: {', '.join(arms)}")
-    return _stacked(own, [which.probabilities[arm] for arm in arms])
+    missing = [arm for arm in arms if arm not in roles.probabilities]
+    if missing or len(roles.probabilities) != len(arms):
+        actual = f"columns for {', '.join(roles.probabilities)}"
+        raise InputError("probabilities", actual, f"one for each arm: {', '.join(arms)}")
+    return _stack_columns(columns, [roles.probabilities[arm] for arm in arms])
 
 
-def _probability(own: Mapping[str, Column], which: Found, every: Array | None, arm: Ints) -> Array:
+def _read_probability(
+    columns: Mapping[str, Column], roles: ColumnRoles, probabilities: Array | None, arm: Ints
+) -> Array:
     """The probability of the arm that was drawn."""
-    told = which.probability
-    if isinstance(told, str):
-        found = own[told].numbers()
-        if np.isnan(found).all():
-            raise InputError("probability", f"the column {told!r} is empty", logs.WITHOUT)
-        return found
-    if told is not None:
-        return np.full(len(arm), told)
-    assert every is not None  # of the columns one or the other is there
-    return every[np.arange(len(arm)), arm]
+    source = roles.probability
+    if isinstance(source, str):
+        values = columns[source].numbers()
+        if np.isnan(values).all():
+            raise InputError("probability", f"the column {source!r} is empty", logs.WITHOUT)
+        return values
+    if source is not None:
+        return np.full(len(arm), source)
+    assert probabilities is not None  # of the columns one or the other is there
+    return probabilities[np.arange(len(arm)), arm]
 
 
 def even(probability: object, rounds: int, arms: int) -> Array | None:
-    """The probabilities of arms that were drawn evenly; refused where it is another number than 1 / K."""
+    """The probabilities (n, K) of arms that were drawn evenly; refused if the number is not 1 / K."""
     if not isinstance(probability, float):
         return None
     if abs(probability * arms - 1) > logs.CLOSE:
@@ -325,22 +338,22 @@ def even(probability: object, rounds: int, arms: int) -> Array | None:
     return np.full((rounds, arms), probability)
 
 
-def _truth(own: Mapping[str, Column], which: Found) -> Array | None:
-    if not which.true:
+def _read_truth(columns: Mapping[str, Column], roles: ColumnRoles) -> Array | None:
+    if not roles.true:
         return None
-    empty = np.full(len(own[which.arm].cells), np.nan)
-    told = {one: own[name].numbers() for one, name in which.true.items()}
-    found = np.stack([told.get(one, empty) for one in which.coordinates], axis=1)
-    return None if np.isnan(found).all() else found
+    empty = np.full(len(columns[roles.arm].cells), np.nan)
+    by_coordinate = {one: columns[name].numbers() for one, name in roles.true.items()}
+    true = np.stack([by_coordinate.get(one, empty) for one in roles.coordinates], axis=1)
+    return None if np.isnan(true).all() else true
 
 
-def _units(column: Column) -> tuple[Ints | None, tuple[str, ...]]:
-    """Whose each row is; none where all cells are empty."""
-    places, names = column.names()
-    at = first(places < 0)
+def _number_units(column: Column) -> tuple[Ints | None, tuple[str, ...]]:
+    """The unit of each row, and the names of units; None and () if all cells are empty."""
+    indices, names = column.names()
+    at = first(indices < 0)
     if at is not None and names:
         raise InputError(column.at(at), "nothing", "whose context it is: every row says so, or none")
-    return (places, tuple(names)) if names else (None, ())
+    return (indices, tuple(names)) if names else (None, ())
 
 
 def read_csv(
@@ -352,28 +365,30 @@ def read_csv(
             separator = max(",;\t", key=file.readline().count)
             file.seek(0)
             names, rows = _table.csv_rows(file, separator)
-            which = found(columns, names, coordinates)
-            texts = [*which.texts, *outcome(names, which)]
-            own = _quickly(path, separator, names, which.numbers, texts)
-            if own is None:
-                own = _columns(rows, names, which.numbers, texts)
+            roles = find_roles(columns, names, coordinates)
+            texts = [*roles.texts, *outcome(names, roles)]
+            columns_by_name = _read_with_pandas(path, separator, names, roles.numbers, texts)
+            if columns_by_name is None:
+                columns_by_name = _read_columns(rows, names, roles.numbers, texts)
     except UnicodeDecodeError as error:
         raise InputError("log", f"{path.name} cannot be read ({error})", "CSV in UTF-8") from None
-    where = counted(len(own[which.arm]), HEADER + 1)
-    return made({name: Column(name, cells, where) for name, cells in own.items()}, which, arms, path.name)
+    where = counted(len(columns_by_name[roles.arm]), HEADER + 1)
+    return build_log(
+        {name: Column(name, cells, where) for name, cells in columns_by_name.items()}, roles, arms, path.name
+    )
 
 
-def _quickly(
+def _read_with_pandas(
     path: Path, separator: str, names: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
 ) -> dict[str, Any] | None:
-    """The columns that are wanted, by pandas; None where it is not there, or something is odd."""
+    """Read the wanted columns with pandas; None if it is not installed, or the file is irregular."""
     data = path.read_bytes() if find_spec("pandas") else b""
-    if not data or b'"' in data or not _even(data, separator, len(names)):
+    if not data or b'"' in data or not _has_even_rows(data, separator, len(names)):
         return None
     import pandas as pd
 
-    places, wanted = {name: i for i, name in enumerate(names)}, {*numbers, *texts}
-    # Numbers as float() reads them, which is what pandas does by itself from 3.1 on.
+    index, column_names = {name: i for i, name in enumerate(names)}, {*numbers, *texts}
+    # Read numbers as float() does, which is the default of pandas from 3.1 on.
     old = [int(part) for part in pd.__version__.split(".")[:2]] < [3, 1]
     exact: Any = {"float_precision": "round_trip"} if old else {}
     try:
@@ -382,53 +397,53 @@ def _quickly(
             sep=separator,
             header=0,
             names=list(names),
-            usecols=sorted(places[name] for name in wanted),
+            usecols=sorted(index[name] for name in column_names),
             dtype=dict.fromkeys(texts, str),
             keep_default_na=False,
             na_values={name: [""] for name in numbers},
             **exact,
             encoding="utf-8-sig",
         )
-    except (ValueError, OverflowError):  # the errors of its parser are such, too
+    except (ValueError, OverflowError):  # errors of the parser of pandas are ValueErrors, too
         return None
-    own = {name: np.asarray(frame[name]) for name in wanted}
-    odd = any(own[name].dtype.kind not in "iuf" for name in numbers)
+    columns = {name: np.asarray(frame[name]) for name in column_names}
+    is_odd = any(columns[name].dtype.kind not in "iuf" for name in numbers)
     rows = data.count(b"\n") + (not data.endswith(b"\n"))
-    return None if odd or len(frame) != rows - HEADER else own
+    return None if is_odd or len(frame) != rows - HEADER else columns
 
 
-def _even(data: bytes, separator: str, width: int) -> bool:
-    """Whether all lines have as many values: pandas would fill up, or cut, those that have not."""
+def _has_even_rows(data: bytes, separator: str, width: int) -> bool:
+    """Whether every line has `width` values: pandas would pad or cut the others."""
     text = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(text == ord("\n"))
     ends = ends if data.endswith(b"\n") else np.append(ends, len(text))
-    found = np.searchsorted(np.flatnonzero(text == ord(separator)), ends)
-    return bool((np.diff(found, prepend=0) == width - 1).all())
+    counts = np.searchsorted(np.flatnonzero(text == ord(separator)), ends)
+    return bool((np.diff(counts, prepend=0) == width - 1).all())
 
 
-def _columns(
+def _read_columns(
     rows: Iterable[tuple[int, list[str]]],
     names: Sequence[str],
     numbers: Collection[str],
     texts: Collection[str],
 ) -> dict[str, Any]:
-    """The columns that are wanted."""
+    """Read the wanted columns, a chunk of rows at a time."""
     parts: dict[str, list[Any]] = {name: [] for name in (*numbers, *texts)}
-    whole, done = _without_gaps(rows, len(names)), 0
-    while piece := list(islice(whole, PIECE)):
-        where = counted(len(piece), done + HEADER + 1)
-        cells = dict(zip(names, zip(*piece, strict=True), strict=True))
+    complete_rows, count = _check_no_gaps(rows, len(names)), 0
+    while chunk := list(islice(complete_rows, PIECE)):
+        where = counted(len(chunk), count + HEADER + 1)
+        cells = dict(zip(names, zip(*chunk, strict=True), strict=True))
         for name, part in parts.items():
             column = Column(name, np.array(cells[name], object), where)
             part.append(column.numbers() if name in numbers else column.cells)
-        done += len(piece)
+        count += len(chunk)
     return {name: np.concatenate(part) if part else np.empty(0) for name, part in parts.items()}
 
 
-def _without_gaps(rows: Iterable[tuple[int, list[str]]], width: int) -> Iterator[list[str]]:
-    """The rows; refuse empty ones, but for those at the end of the file."""
-    for expected, (place, row) in enumerate(rows, HEADER + 1):
-        if place != expected:
+def _check_no_gaps(rows: Iterable[tuple[int, list[str]]], width: int) -> Iterator[list[str]]:
+    """Yield the rows; refuse empty ones, except at the end of the file."""
+    for expected, (number, row) in enumerate(rows, HEADER + 1):
+        if number != expected:
             allowed = f"{width} values, one for each column"
             raise InputError(f"row {expected}", "an empty row", allowed)
         yield row
