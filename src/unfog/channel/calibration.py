@@ -1,4 +1,4 @@
-"""What pairs of noisy and true contexts say of a channel: chat = c + gamma + n, as `Knowledge` wants it.
+"""Calibration of a channel from pairs of noisy and true contexts: chat = c + gamma + n, as in `Knowledge`.
 
 With errors e = noisy - true, and groups g (weeks, devices, sites) each with a bias of its own,
 
@@ -11,20 +11,20 @@ unbiased for any sizes n_g. mu_c and Sigma_c are the sample moments of the true 
 
 A calibration is printed with the standard error of each number, coordinate by coordinate. Variances are shown
 as standard deviations, in the units of the readings; the error of s = sqrt(v) is that of v over 2 s. A number
-without an error is one that the study does not show: it was told, or taken for zero.
+without an error was not estimated by the study: it was given by the caller, or assumed to be zero.
 
-Pairs also show whether errors depend on the truth. A channel reads c + bias + n with an n that knows nothing
-of c. A sensor with a gain reads 0.5 c + n, and so does one that drags readings towards their mean: its error
+Pairs also show whether errors depend on the truth. A channel reads c + bias + n with n independent of c. A
+sensor with a gain reads 0.5 c + n, and so does one that drags readings towards their mean: its error
 is -0.5 c + n and falls with c. So `dependence` regresses errors on true contexts,
 
     e = B c + rest,    B_jk the error of coordinate j for a deviation more of coordinate k,
 
-groups taken off both. Where some B_jk is more than `FAR` standard errors from zero, that is said. Of several
-standard errors the largest counts. One is HC3, which holds where errors have other spreads at other contexts
-(J. S. Long and L. H. Ervin, *Using Heteroscedasticity Consistent Standard Errors in the Linear Regression
-Model*). The others are from sums over blocks of rows that follow each other, which are alike where rows are
-in the order of time. They help and are no cure: with 300 pairs that keep 0.9 of their distance from the mean
-from row to row one right sensor of 20 is noted. So the note speaks of it.
+after subtracting group means from both. If some B_jk is more than `FAR` standard errors from zero, a note
+says so. The largest of several standard errors counts. One is HC3, which holds if errors spread differently
+at different contexts (J. S. Long and L. H. Ervin, *Using Heteroscedasticity Consistent Standard Errors in the
+Linear Regression Model*). The others are from sums over blocks of consecutive rows, since rows in the order
+of time are correlated. They help but do not cure: with 300 pairs that keep 0.9 of their distance from the
+mean from row to row, one good sensor in 20 gets the note. So the note mentions it.
 
 Sensors often read in units of their own. Then `affine` comes first: it regresses readings on true contexts,
 raw = gain c + offset + e, the direction in which the error is the sensor's, and turns the line around. The
@@ -48,8 +48,8 @@ from unfog.maths.statistics import standard_error
 from unfog.validation import InputError
 
 FAR = 4.0  # standard errors; three coordinates that are right: 0.5 % of studies of 30 pairs, 0.1 % of 300
-FEW = 10  # pairs for each coordinate, without which nothing is said
-BLOCKS = 5, 10, 20  # longer ones for what stays longer
+FEW = 10  # pairs per coordinate that the check needs
+BLOCKS = 5, 10, 20  # numbers of blocks: fewer are longer, for longer correlations
 TIME = "(Pairs that stay alike for long can look so by chance.)"
 UNUSED = "and are not used"
 BY_SUBSET = ': design="subset" uses them'
@@ -168,29 +168,29 @@ def calibrate(
     persons, and in none of them times go back. Where noisy contexts without a true one are more than the
     pairs, both are used (unless there are cycles).
     """
-    given = Study(*moments.beside("noisy", noisy, true), groups)
-    rows = moments.complete("noisy", given.noisy, given.true)
+    data = Study(*moments.beside("noisy", noisy, true), groups)
+    rows = moments.complete("noisy", data.noisy, data.true)
     periods = check_periods(cycles)
     if periods and times is None:
         raise InputError("cycles", cycles, "none without times")
-    found = _moments(rows, moments.labels(groups, rows.kept))
+    calibration = _estimate(rows, moments.labels(groups, rows.kept))
     if times is None:
-        return _noted(found, given.alone, UNUSED + (BY_SUBSET if groups is None else ""))
-    few = given.alone > found.pairs and not periods
-    covs = Covs(found.context_cov, found.noise_cov, found.bias_cov)
-    found = found._replace(timing=timed(given, times, periods, covs, few=few))
-    return _noted(found, given.alone, FOR_TIME if few else UNUSED)
+        return _add_note(calibration, data.alone, UNUSED + (BY_SUBSET if groups is None else ""))
+    few = data.alone > calibration.pairs and not periods
+    covs = Covs(calibration.context_cov, calibration.noise_cov, calibration.bias_cov)
+    calibration = calibration._replace(timing=timed(data, times, periods, covs, few=few))
+    return _add_note(calibration, data.alone, FOR_TIME if few else UNUSED)
 
 
-def _noted(found: Calibration, alone: int, words: str) -> Calibration:
-    """With what became of readings that have no truth beside them."""
+def _add_note(calibration: Calibration, alone: int, reason: str) -> Calibration:
+    """Add a note on readings without a true context beside them."""
     if not alone:
-        return found
-    note = f"{alone} whole readings have no whole truth beside them, {words}."
-    return found._replace(design=found.design._replace(notes=(*found.design.notes, note)))
+        return calibration
+    note = f"{alone} whole readings have no whole truth beside them, {reason}."
+    return calibration._replace(design=calibration.design._replace(notes=(*calibration.design.notes, note)))
 
 
-def _moments(rows: moments.Rows, labels: Ints) -> Calibration:
+def _estimate(rows: moments.Rows, labels: Ints) -> Calibration:
     contexts, errors = rows.true, rows.other - rows.true
     n, _ = errors.shape
     means = moments.group_means(errors, labels)
@@ -209,7 +209,7 @@ def _moments(rows: moments.Rows, labels: Ints) -> Calibration:
         spread = between(means, float((1 / np.bincount(labels)).mean()), noise_cov, 1 / n)
     context_cov = np.atleast_2d(np.cov(contexts.T))
     law = contexts.mean(axis=0), context_cov
-    found = Calibration(*law, bias, noise_cov, _symmetric(spread), n, contexts)
+    calibration = Calibration(*law, bias, noise_cov, _symmetric(spread), n, contexts)
     groups = f" in {len(means)} groups" if len(means) > 1 else ""
     errs = Errors(
         standard_error(contexts),
@@ -218,7 +218,7 @@ def _moments(rows: moments.Rows, labels: Ints) -> Calibration:
         moments.of_within(within, labels, noise_cov),
     )
     notes = dependence(contexts, errors, labels)
-    return found._replace(errors=errs, design=Design(PAIRS, f"{n} pairs{groups}", notes))
+    return calibration._replace(errors=errs, design=Design(PAIRS, f"{n} pairs{groups}", notes))
 
 
 def _symmetric(matrix: Array) -> Array:
@@ -226,39 +226,39 @@ def _symmetric(matrix: Array) -> Array:
 
 
 def dependence(contexts: Array, errors: Array, labels: Ints) -> tuple[str, ...]:
-    """What to note of errors (n, d) beside their true contexts (n, d), n labels of groups."""
+    """Notes on errors (n, d) that depend on their true contexts (n, d); `labels` (n,) are groups."""
     d = contexts.shape[1]
-    away, within = (part - moments.group_means(part, labels)[labels] for part in (contexts, errors))
-    spread = np.sqrt((away**2).mean(axis=0))
-    if len(away) < FEW * d + labels.max() or not spread.all():
+    centred, within = (part - moments.group_means(part, labels)[labels] for part in (contexts, errors))
+    spread = np.sqrt((centred**2).mean(axis=0))
+    if len(centred) < FEW * d + labels.max() or not spread.all():
         return ()
-    slope, error = _slopes(away / spread, within / spread, 1 / np.bincount(labels)[labels])
+    slope, error = _slopes(centred / spread, within / spread, 1 / np.bincount(labels)[labels])
     far = np.argwhere(np.abs(slope) > FAR * error)
-    return tuple(_words(int(j), int(k), slope[j, k], error[j, k]) for j, k in far)
+    return tuple(_describe(int(j), int(k), slope[j, k], error[j, k]) for j, k in far)
 
 
-def _slopes(away: Array, within: Array, own: Array) -> tuple[Array, Array]:
-    """B and its standard errors, (d, d) each; `own` is what the mean of its group gives a row of leverage."""
-    gram = away.T @ away
-    if np.linalg.eigvalsh(gram / len(away))[0] < moments.SINGULAR:  # contexts stay the same in each group
+def _slopes(centred: Array, within: Array, own: Array) -> tuple[Array, Array]:
+    """B and its standard errors, (d, d) each; `own` is the leverage of a row on the mean of its group."""
+    gram = centred.T @ centred
+    if np.linalg.eigvalsh(gram / len(centred))[0] < moments.SINGULAR:  # contexts stay the same in each group
         return np.zeros_like(gram), np.ones_like(gram)
-    lines = away @ np.linalg.inv(gram)
+    lines = centred @ np.linalg.inv(gram)
     slope = within.T @ lines
-    room = 1 - own - (lines * away).sum(axis=1)
+    room = 1 - own - (lines * centred).sum(axis=1)
     alone = room < moments.SINGULAR  # a row that decides its own fit says nothing
-    rest = np.where(alone[:, None], 0.0, within - away @ slope.T) / np.where(alone, 1.0, room)[:, None]
-    found = [(rest**2).T @ lines**2, *(_in_blocks(rest, lines, number) for number in BLOCKS)]
-    return slope, np.sqrt(np.max(found, axis=0))
+    rest = np.where(alone[:, None], 0.0, within - centred @ slope.T) / np.where(alone, 1.0, room)[:, None]
+    variances = [(rest**2).T @ lines**2, *(_in_blocks(rest, lines, number) for number in BLOCKS)]
+    return slope, np.sqrt(np.max(variances, axis=0))
 
 
 def _in_blocks(rest: Array, lines: Array, number: int) -> Array:
-    """Squared errors of slopes where only so many blocks of rows are draws of their own."""
+    """Squared errors of slopes if only blocks of rows, `number` of them, are independent."""
     blocks = zip(np.array_split(rest, number), np.array_split(lines, number), strict=True)
-    found: Array = np.sum([(left.T @ line) ** 2 for left, line in blocks], axis=0)
-    return found
+    squares: Array = np.sum([(rest_block.T @ line_block) ** 2 for rest_block, line_block in blocks], axis=0)
+    return squares
 
 
-def _words(j: int, k: int, slope: float, error: float) -> str:
+def _describe(j: int, k: int, slope: float, error: float) -> str:
     if j == k:
         return (
             f"Errors depend on the truth: where that of coordinate {j} moves by 1, the reading moves by"

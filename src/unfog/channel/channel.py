@@ -1,13 +1,13 @@
-"""A channel as a caller tells of it, in the units of its sensor, and as agents want it.
+"""A channel as callers describe it, in the units of their sensors, and as agents use it.
 
     noisy = context + bias + gamma + n,    gamma ~ N(0, bias_cov),    n ~ N(0, noise_cov)
 
-Agents take a bias to be centred, so the `bias` that is known already is subtracted. And units differ: a
-prior of 1 for a slope says little of 1,648 steps. So each coordinate is measured in deviations from its mean,
+Agents assume a centred bias, so the part of the `bias` that is already known is subtracted. And units differ:
+a prior of 1 for a slope makes no sense for a context of 1,648 steps. So coordinates are standardised,
 
     z = (context - mean) / sd,    sd^2 the variances of contexts,
 
-and what an agent believes is told in the caller's units again. With mean 0, variance 1 and no known bias
+and an agent's beliefs are converted back to the caller's units. With mean 0, variance 1 and no known bias
 nothing changes, not even the last bit.
 """
 
@@ -40,11 +40,11 @@ class Channel(NamedTuple):
     bias: Array  # (d,)  mean error of a reading, as far as it is known
     sample: Array | None = None  # (n, d)  true contexts of the past
     contexts: Array | None = None  # (n, d)  all there are, each as likely
-    mixture: Mixture | None = None  # the law of contexts, where it is told as one
+    mixture: Mixture | None = None  # the distribution of contexts, if it is given as a mixture
     tempo: Tempo | None = None  # how contexts and errors move in time
 
     def told(self, units: "Units", **prior: Any) -> Knowledge:
-        """What an agent is told, in these units; the priors of theta and rewards come with it."""
+        """The knowledge of an agent, in these units; `prior` adds the priors of theta and of rewards."""
         by = 1 / units.scale
         both = by[:, None] * by
         return Knowledge(
@@ -55,21 +55,21 @@ class Channel(NamedTuple):
             **prior,
             contexts=None if self.contexts is None else units.inside(self.contexts),
             sample=None if self.sample is None else units.inside(self.sample),
-            mixture=None if self.mixture is None else _mixture(self.mixture, units, both),
-            tempo=None if self.tempo is None else _tempo(self.tempo, by),
+            mixture=None if self.mixture is None else _scale_mixture(self.mixture, units, both),
+            tempo=None if self.tempo is None else _scale_tempo(self.tempo, by),
         )
 
     def written(self) -> dict[str, Any]:
-        """As JSON has it: numbers, lists and mappings of them; what is not told is left out."""
-        return {name: _plain(value) for name, value in self._asdict().items() if value is not None}
+        """The channel as JSON: numbers, lists and mappings of them; fields that are None are left out."""
+        return {name: _to_json(value) for name, value in self._asdict().items() if value is not None}
 
 
 class Units(NamedTuple):
-    """Between the caller's units and an agent's, coordinate by coordinate."""
+    """Conversion between the caller's units and an agent's, coordinate by coordinate."""
 
     centre: Array  # (d,)
     scale: Array  # (d,)
-    bias: Array  # (d,)  to be taken off noisy contexts
+    bias: Array  # (d,)  subtracted from noisy contexts
 
     def inside(self, context: Array) -> Array:
         """A true context (..., d) in the agent's units."""
@@ -89,91 +89,93 @@ class Units(NamedTuple):
 
 
 def standard(channel: Channel) -> Units:
-    """Deviations from the mean."""
+    """Units in which contexts have mean 0 and variance 1."""
     return Units(channel.context_mean, np.sqrt(np.diag(channel.context_cov)), channel.bias)
 
 
 def as_it_is(channel: Channel) -> Units:
     """The caller's own units, but for the known bias."""
-    nothing = np.zeros_like(channel.bias)
-    return Units(nothing, np.ones_like(nothing), channel.bias)
+    zero = np.zeros_like(channel.bias)
+    return Units(zero, np.ones_like(zero), channel.bias)
 
 
-def channel(told: Any, names: Sequence[str]) -> Channel:
-    """The channel that a caller tells of, for these coordinates: checked, field by field."""
-    given = _fields(told)
+def channel(value: Any, names: Sequence[str]) -> Channel:
+    """Read the channel that a caller describes, and check it field by field."""
+    fields = _read_fields(value)
     for name in NEEDED:
-        if given.get(name) is None:
+        if fields.get(name) is None:
             raise InputError(f"channel.{name}", None, ALLOWED)
-    unknown = sorted(given.keys() - {*Channel._fields})
+    unknown = sorted(fields.keys() - {*Channel._fields})
     if unknown:
         raise InputError(f"channel.{unknown[0]}", "no such field", ", ".join(Channel._fields))
     d = len(names)
-    made: dict[str, Any] = {
-        "context_mean": validation.vector("channel.context_mean", given["context_mean"], d)
+    parts: dict[str, Any] = {
+        "context_mean": validation.vector("channel.context_mean", fields["context_mean"], d)
     }
     for name in NEEDED[1:]:
-        made[name] = validation.covariance(f"channel.{name}", given[name], d)
-    made["bias"] = validation.vector("channel.bias", 0.0 if given.get("bias") is None else given["bias"], d)
+        parts[name] = validation.covariance(f"channel.{name}", fields[name], d)
+    parts["bias"] = validation.vector(
+        "channel.bias", 0.0 if fields.get("bias") is None else fields["bias"], d
+    )
     for name in ("sample", "contexts"):
-        if given.get(name) is not None:
-            made[name] = validation.rows(f"channel.{name}", given[name], d, f"rows of {d} numbers")
+        if fields.get(name) is not None:
+            parts[name] = validation.rows(f"channel.{name}", fields[name], d, f"rows of {d} numbers")
     return Channel(
-        **made, mixture=_told_mixture(given.get("mixture"), d), tempo=_told_tempo(given.get("tempo"), d)
+        **parts, mixture=_read_mixture(fields.get("mixture"), d), tempo=_read_tempo(fields.get("tempo"), d)
     )
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: _plain(part) for name, part in value._asdict().items() if part is not None}
+        return {name: _to_json(part) for name, part in value._asdict().items() if part is not None}
     if isinstance(value, float) and value == np.inf:
         return "inf"
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+    return [_to_json(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _fields(told: Any) -> dict[str, Any]:
-    """A mapping, a channel, or what an agent of the lab is told; priors of theta are no part of it."""
-    if isinstance(told, Channel | Knowledge):
-        return {name: value for name, value in told._asdict().items() if name in Channel._fields}
-    if not isinstance(told, Mapping):
-        raise InputError("channel", told, ALLOWED)
-    return dict(told)
+def _read_fields(argument: Any) -> dict[str, Any]:
+    """The fields of a mapping, a channel or the knowledge of an agent; priors of theta are left out."""
+    if isinstance(argument, Channel | Knowledge):
+        return {name: value for name, value in argument._asdict().items() if name in Channel._fields}
+    if not isinstance(argument, Mapping):
+        raise InputError("channel", argument, ALLOWED)
+    return dict(argument)
 
 
-def _told_mixture(given: Any, dim: int) -> Mixture | None:
-    if given is None or isinstance(given, Mixture):
-        return given
-    parts = _mapping("channel.mixture", given, Mixture._fields)
+def _read_mixture(value: Any, dim: int) -> Mixture | None:
+    if value is None or isinstance(value, Mixture):
+        return value
+    parts = _check_mapping("channel.mixture", value, Mixture._fields)
     weights, means, covs = (np.asarray(parts.get(name), np.float64) for name in Mixture._fields)
     if means.shape != (len(weights), dim) or covs.shape != (len(weights), dim, dim):
-        raise InputError("channel.mixture", given, f"weights, means and covs of components of {dim} numbers")
+        raise InputError("channel.mixture", value, f"weights, means and covs of components of {dim} numbers")
     return Mixture(weights, means, covs)
 
 
-def _told_tempo(given: Any, dim: int) -> Tempo | None:
-    if given is None:
+def _read_tempo(value: Any, dim: int) -> Tempo | None:
+    if value is None:
         return None
-    if isinstance(given, Tempo):
-        return given.check(dim)
-    parts = _mapping("channel.tempo", given, Tempo._fields)
+    if isinstance(value, Tempo):
+        return value.check(dim)
+    parts = _check_mapping("channel.tempo", value, Tempo._fields)
     for name in ("fast", "bias", "level", "error"):
         if parts.get(name) is not None:
-            parts[name] = _told_moving(f"channel.tempo.{name}", parts[name])
+            parts[name] = _read_moving(f"channel.tempo.{name}", parts[name])
     for name in ("white", "cycles"):
         if parts.get(name) is not None:
             parts[name] = np.asarray(parts[name], np.float64)
     if "fast" not in parts or "bias" not in parts:
-        raise InputError("channel.tempo", given, "fast and bias, at least")
+        raise InputError("channel.tempo", value, "fast and bias, at least")
     parts["periods"] = tuple(parts.get("periods", ()))
     return Tempo(**{"white": None, **parts}).check(dim)
 
 
-def _told_moving(field: str, given: Any) -> Moving:
-    if isinstance(given, Moving):
-        return given
-    parts = _mapping(field, given, Moving._fields)
+def _read_moving(field: str, value: Any) -> Moving:
+    if isinstance(value, Moving):
+        return value
+    parts = _check_mapping(field, value, Moving._fields)
     walk = parts.get("walk")
     time = (
         np.inf if parts.get("time") == "inf" else validation.not_negative(f"{field}.time", parts.get("time"))
@@ -183,17 +185,17 @@ def _told_moving(field: str, given: Any) -> Moving:
     )
 
 
-def _mapping(field: str, given: Any, allowed: Sequence[str]) -> dict[str, Any]:
-    if not isinstance(given, Mapping) or not given.keys() <= {*allowed}:
-        raise InputError(field, given, f"a mapping with {', '.join(allowed)}")
-    return dict(given)
+def _check_mapping(field: str, value: Any, allowed: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not value.keys() <= {*allowed}:
+        raise InputError(field, value, f"a mapping with {', '.join(allowed)}")
+    return dict(value)
 
 
-def _mixture(mixture: Mixture, units: Units, both: Array) -> Mixture:
+def _scale_mixture(mixture: Mixture, units: Units, both: Array) -> Mixture:
     return Mixture(mixture.weights, units.inside(mixture.means), mixture.covs * both)
 
 
-def _tempo(tempo: Tempo, by: Array) -> Tempo:
+def _scale_tempo(tempo: Tempo, by: Array) -> Tempo:
     both = by[:, None] * by
     return tempo._replace(
         fast=tempo.fast.scaled(by),

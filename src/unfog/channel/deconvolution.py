@@ -1,6 +1,6 @@
 """The law of contexts: a mixture of Gaussians fitted to noisy contexts, or a kernel on a sample of true ones.
 
-`deconvolve` fits a mixture of Gaussians where only noisy measurements are there: extreme deconvolution. With
+`deconvolve` fits a mixture of Gaussians to noisy measurements alone: extreme deconvolution. With
 y_i = x_i + N(0, N), N known, and x ~ sum_j p_j N(u_j, H_j), the steps of EM are, T_j = H_j + N,
 
     q_ij ~ p_j N(y_i; u_j, T_j),   b_ij = u_j + H_j T_j^-1 (y_i - u_j),   B_j = H_j - H_j T_j^-1 H_j,
@@ -12,7 +12,7 @@ observations*; here the noise is the same for all, and nothing is missing). A co
 noise keeps T_j regular, and the likelihood bounded.
 
 Measurements of a biased channel, c + gamma + n, show the law of c + gamma: the bias and the mean of contexts
-cannot be told apart. So `mean` is to be said, and the mixture is moved there: what is fitted is the shape.
+cannot be told apart. So the caller gives `mean`, and the mixture is moved there: only the shape is fitted.
 
 `smoothed` puts a kernel on every atom of a sample, and uses no more atoms than can be afforded. Contexts are
 taken for N(u_i, H) with probability p_i, H = h^2 C, where C is the covariance of the sample and
@@ -40,9 +40,9 @@ from unfog.maths.random import generator
 from unfog.validation import InputError
 
 MOST_COMPONENTS = 100
-STARTS, SHORT = 5, 20  # the best of so many starts after so many steps goes on
+STARTS, SHORT = 5, 20  # the number of starts, and the steps after which only the best of them goes on
 STEPS, NEAR = 500, 1e-6  # until a step raises the mean log likelihood by less
-CELLS = 2**22  # distances between a sample and its atoms that are made at once
+CELLS = 2**22  # distances between a sample and its atoms that are computed at once
 
 
 def deconvolve(
@@ -79,11 +79,11 @@ def deconvolve(
             "noisy", "it does not spread in every direction", "columns that each vary by themselves"
         )
     cov = validation.covariance("noise_cov", noise_cov, dim)
-    source = generator(validation.count("seed", seed, 0), 0, "deconvolution")
-    tried = [_climbed(_start(values, cov, count, source), values, cov, SHORT) for _ in range(STARTS)]
-    best = max(tried, key=lambda law: likelihood(law, values, cov))
-    found = _climbed(best, values, cov, STEPS)
-    return found if mean is None else moved(found, validation.vector("mean", mean, dim))
+    rng = generator(validation.count("seed", seed, 0), 0, "deconvolution")
+    laws = [_climb(_start(values, cov, count, rng), values, cov, SHORT) for _ in range(STARTS)]
+    best = max(laws, key=lambda law: likelihood(law, values, cov))
+    law = _climb(best, values, cov, STEPS)
+    return law if mean is None else moved(law, validation.vector("mean", mean, dim))
 
 
 def likelihood(law: Mixture, noisy: Array, noise_cov: Array) -> float:
@@ -91,27 +91,27 @@ def likelihood(law: Mixture, noisy: Array, noise_cov: Array) -> float:
     return _likelihood(mixture.posterior(law, noise_cov, noisy), noisy.shape[1])
 
 
-def _likelihood(found: Posterior, dim: int) -> float:
-    largest = found.logs.max(-1)
-    each = largest + np.log(np.exp(found.logs - largest[:, None]).sum(-1))
+def _likelihood(posterior: Posterior, dim: int) -> float:
+    largest = posterior.logs.max(-1)
+    each = largest + np.log(np.exp(posterior.logs - largest[:, None]).sum(-1))
     return float(each.mean() - 0.5 * dim * np.log(2 * np.pi))
 
 
 def step(law: Mixture, noisy: Array, noise_cov: Array) -> Mixture:
-    """One step of EM."""
-    return _maximised(law, mixture.posterior(law, noise_cov, noisy))
+    """The law after one step of EM."""
+    return _maximise(law, mixture.posterior(law, noise_cov, noisy))
 
 
-def _maximised(law: Mixture, found: Posterior) -> Mixture:
-    """The law that is the likeliest, were each measurement's context and component as expected."""
-    total = np.maximum(found.weights.sum(0), np.finfo(float).tiny)
-    share = found.weights / total  # (n, k)
-    expected = law.means + (law.covs @ found.turned[..., None])[..., 0]  # b, (n, k, d)
+def _maximise(law: Mixture, posterior: Posterior) -> Mixture:
+    """The M step: the most likely law given the expected component and context of each measurement."""
+    total = np.maximum(posterior.weights.sum(0), np.finfo(float).tiny)
+    share = posterior.weights / total  # (n, k)
+    expected = law.means + (law.covs @ posterior.turned[..., None])[..., 0]  # b, (n, k, d)
     means = (share[..., None] * expected).sum(0)
-    away = np.moveaxis(expected - means, 0, 1)  # (k, n, d)
-    spread = (share.T[..., None] * away).mT @ away
-    left = law.covs - law.covs @ found.precisions @ law.covs
-    covs = spread + left
+    deviations = np.moveaxis(expected - means, 0, 1)  # (k, n, d)
+    spread = (share.T[..., None] * deviations).mT @ deviations
+    remaining = law.covs - law.covs @ posterior.precisions @ law.covs
+    covs = spread + remaining
     return Mixture(total / total.sum(), means, (covs + covs.mT) / 2)
 
 
@@ -120,28 +120,28 @@ def moved(law: Mixture, mean: Array) -> Mixture:
     return law._replace(means=law.means + mean - law.weights @ law.means)
 
 
-def _start(noisy: Array, noise_cov: Array, components: int, source: np.random.Generator) -> Mixture:
-    """Components at some of the measurements, drawn in as far as noise spreads them, as wide as fits."""
+def _start(noisy: Array, noise_cov: Array, components: int, rng: np.random.Generator) -> Mixture:
+    """Start with components at some of the measurements, shrunk to undo the spread that noise adds."""
     dim, centre = noisy.shape[1], noisy.mean(0)
-    whole = np.atleast_2d(np.cov(noisy.T))
-    root = np.linalg.cholesky(whole)
-    white = np.linalg.solve(root, np.linalg.solve(root, whole - noise_cov).T)
+    cov = np.atleast_2d(np.cov(noisy.T))
+    root = np.linalg.cholesky(cov)
+    white = np.linalg.solve(root, np.linalg.solve(root, cov - noise_cov).T)
     values, vectors = np.linalg.eigh((white + white.T) / 2)
-    # A twentieth of what is seen is left at least.
+    # At least a twentieth of the variance of measurements is left to contexts.
     shrunk = root @ vectors * np.sqrt(np.maximum(values, 0.05))
     gaussian = shrunk @ shrunk.T
-    drawn = noisy[source.choice(len(noisy), components, replace=False)]
-    means = centre + (drawn - centre) @ np.linalg.solve(whole, gaussian)
+    centres = noisy[rng.choice(len(noisy), components, replace=False)]
+    means = centre + (centres - centre) @ np.linalg.solve(cov, gaussian)
     covs = np.tile(gaussian / components ** (2 / dim), (components, 1, 1))
     return Mixture(np.full(components, 1 / components), means, covs)
 
 
-def _climbed(law: Mixture, noisy: Array, noise_cov: Array, steps: int) -> Mixture:
-    """After so many steps, or when they no longer help."""
+def _climb(law: Mixture, noisy: Array, noise_cov: Array, steps: int) -> Mixture:
+    """Take EM steps, at most `steps`, until they no longer help."""
     before = -np.inf
     for _ in range(steps):
-        found = mixture.posterior(law, noise_cov, noisy)
-        law, now = _maximised(law, found), _likelihood(found, noisy.shape[1])
+        posterior = mixture.posterior(law, noise_cov, noisy)
+        law, now = _maximise(law, posterior), _likelihood(posterior, noisy.shape[1])
         if now - before < NEAR:
             break
         before = now
@@ -159,36 +159,38 @@ class Law(NamedTuple):
 
 
 def smoothed(contexts: Array, most: int, bandwidth: float) -> Law:
-    """The law for a sample (n, d), of at most so many atoms."""
+    """The kernel law for a sample (n, d), with at most `most` atoms."""
     xp = contexts.__array_namespace__()
     atoms, weights = thinned(contexts, most)
     mean = weights @ atoms
-    away = atoms - mean
-    cov = (weights[:, None] * away).mT @ away
+    deviations = atoms - mean
+    cov = (weights[:, None] * deviations).mT @ deviations
     dim = contexts.shape[1]
     number = 1 / xp.vecdot(weights, weights)
     square = xp.minimum(bandwidth**2 * (4 / ((dim + 2) * number)) ** (2 / (dim + 4)), xp.ones_like(number))
-    return Law(mean + xp.sqrt(1 - square) * away, weights, square * cov, mean, cov)
+    return Law(mean + xp.sqrt(1 - square) * deviations, weights, square * cov, mean, cov)
 
 
 def thinned(contexts: Array, most: int) -> tuple[Array, Array]:
-    """At most so many of the contexts, (m, d), and the share of all that each stands for, (m,)."""
+    """At most `most` of the contexts, (m, d), and the share of all that each stands for, (m,)."""
     xp, n = contexts.__array_namespace__(), contexts.shape[0]
     if n <= most:
         return contexts, xp.ones_like(contexts[:, 0]) / n
-    kept = contexts[xp.arange(most) * n // most]
-    place = _nearest(contexts, kept)
-    bounds = xp.searchsorted(xp.sort(place), xp.arange(most + 1))
-    return kept, xp.astype(bounds[1:] - bounds[:-1], contexts.dtype) / n
+    atoms = contexts[xp.arange(most) * n // most]
+    index = _nearest(contexts, atoms)
+    bounds = xp.searchsorted(xp.sort(index), xp.arange(most + 1))
+    return atoms, xp.astype(bounds[1:] - bounds[:-1], contexts.dtype) / n
 
 
-def _nearest(contexts: Array, kept: Array) -> Ints:
-    """Which of those kept is the nearest to each, a few at a time."""
+def _nearest(contexts: Array, atoms: Array) -> Ints:
+    """The index of the atom that is nearest to each context."""
     xp, n = contexts.__array_namespace__(), contexts.shape[0]
     spread = contexts.std(0)
     unit = xp.where(spread > 0, spread, xp.ones_like(spread))
-    all_of_them, near = (contexts - contexts.mean(0)) / unit, (kept - contexts.mean(0)) / unit
-    size, half = max(1, CELLS // kept.shape[0]), 0.5 * xp.vecdot(near, near)
-    found = [(all_of_them[first : first + size] @ near.mT - half).argmax(-1) for first in range(0, n, size)]
-    places: Ints = xp.concat(found)
-    return places
+    scaled, scaled_atoms = (contexts - contexts.mean(0)) / unit, (atoms - contexts.mean(0)) / unit
+    size, half = max(1, CELLS // atoms.shape[0]), 0.5 * xp.vecdot(scaled_atoms, scaled_atoms)
+    parts = [
+        (scaled[first : first + size] @ scaled_atoms.mT - half).argmax(-1) for first in range(0, n, size)
+    ]
+    index: Ints = xp.concat(parts)
+    return index

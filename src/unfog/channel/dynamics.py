@@ -1,16 +1,16 @@
 """How contexts and errors move in time, and the likelihood of a series of them.
 
-Besides the moments of a channel agents may be told a `Tempo`, the law of
+Besides the moments of a channel, agents may be given a `Tempo`, the law of
 
     c(t)    = mu_c + level + fast + cycles          chat(t) = c(t) + bias + error + white
 
-Every part is Gaussian, with covariances between coordinates, and lives in one of two ways. One with a time
-constant tau comes back to zero: over a step of length h it keeps the share exp(-h / tau), and its covariance
-stays what it is (an Ornstein-Uhlenbeck process). One without end, tau infinite, walks: its covariance grows
-by `walk` for each unit of time, from that of its start. With tau = 0 every moment has a new one; readings of
-one and the same moment share it. The white part is new in every reading. A cycle is a cos + b sin of its
-period, a and b drawn once for each period. Time is real: its unit is that of the times given, and what is
-measured in rounds has steps of 1.
+Every part is Gaussian, with covariances between coordinates, and moves in one of two ways. A part with a
+finite time constant tau returns to zero: over a step of length h it keeps the share exp(-h / tau), and its
+covariance stays constant (an Ornstein-Uhlenbeck process). With tau infinite it is a random walk: its
+covariance grows by `walk` for each unit of time, from that of its start. With tau = 0 it is new at every
+moment; readings of the same moment share it. The white part is new in every reading. A cycle is a cos + b sin
+of its period, with a and b drawn once for each period. The unit of time is that of the given times; rounds
+are steps of 1.
 
 The likelihood is that of a series whose parts all have one covariance S between coordinates, up to size:
 
@@ -25,16 +25,15 @@ S = mean(v v' / s) is the best, and what is left to maximise is
     log L = -(N (d log 2 pi + log|S| + d) + d sum log s_t) / 2,    N = readings less series,
 
 the density of the differences from each series' first reading (A. C. Harvey, *Forecasting, Structural Time
-Series Models and the Kalman Filter*, on concentration and on starts that are diffuse). Times are any; many
-laws are tried at one time.
+Series Models and the Kalman Filter*, on concentration and on diffuse starts). Times need not be equally
+spaced; many laws are evaluated at once.
 
 For the search (channel/fit_dynamics.py) a law is a point, and a `Model` says which numbers there are and
 which parts may be missing. A point holds logarithms of the walk, of its time constant, of that of the fast
-part, the logit of the white share, and logarithms of the sizes of cycles. A part that is missing has infinite
-entries. The edges of the box are as good as that.
+part, the logit of the white share, and logarithms of the sizes of cycles. A missing part has infinite
+entries; the edges of the box have practically the same effect.
 
-A law that is right leaves innovations that, in units of what it expected, are independent N(0, 1). `leftover`
-checks
+If a law is right, its standardised innovations are independent N(0, 1). `leftover` checks
 
     whiteness   Q = N (N + 2) sum_l r_l^2 / (N - l), summed over coordinates: chi-squared of d * lags
                 (G. M. Ljung and G. E. P. Box, *On a Measure of Lack of Fit in Time Series Models*)
@@ -56,20 +55,20 @@ from unfog.validation import InputError
 
 
 class Moving(NamedTuple):
-    """A part that lives in time."""
+    """A part of contexts or errors that moves in time."""
 
     cov: Array  # (d, d)  at the start, and for ever where it comes back to zero
     time: float  # tau; infinite for one that walks
-    walk: Array | None = None  # (d, d)  a unit of time adds this, where it walks; None: it stays
+    walk: Array | None = None  # (d, d)  what a random walk adds per unit of time; None: it stays constant
 
     def scaled(self, factors: Array) -> "Moving":
-        """In other units of the coordinates: those times factors (d,)."""
+        """The part in other units: coordinates times factors (d,)."""
         by = factors[:, None] * factors
         return Moving(self.cov * by, self.time, None if self.walk is None else self.walk * by)
 
 
 class Tempo(NamedTuple):
-    """The parts of contexts and errors; None where there is none."""
+    """The parts of contexts and errors; None for a part that is missing."""
 
     fast: Moving  # part of the context
     bias: Moving  # of the error
@@ -81,7 +80,7 @@ class Tempo(NamedTuple):
     since: float | None = None  # the time at which this is the start; None: that of the first reading
 
     def check(self, dim: int) -> "Tempo":
-        """Itself, where every part is a covariance of this size and every time constant one."""
+        """Check that all covariances and time constants are valid, and return self."""
         for name in ("fast", "bias", "level", "error"):
             part = self._asdict()[name]
             if part is not None:
@@ -110,21 +109,21 @@ def _check_moving(field: str, part: Moving, dim: int) -> None:
 
 
 def _check_cov(field: str, cov: Array, dim: int) -> None:
-    """Positive semi-definite: a part may be still in some directions."""
-    given = np.asarray(cov)
-    sound = given.shape == (dim, dim) and np.isfinite(given).all() and np.allclose(given, given.T)
-    if not sound or np.linalg.eigvalsh(given)[0] < -1e-12 * np.abs(given).max():
-        raise InputError(field, given.tolist(), f"a covariance ({dim}, {dim})")
+    """Raise InputError unless cov is positive semi-definite: some directions may have no variance."""
+    matrix = np.asarray(cov)
+    is_valid = matrix.shape == (dim, dim) and np.isfinite(matrix).all() and np.allclose(matrix, matrix.T)
+    if not is_valid or np.linalg.eigvalsh(matrix)[0] < -1e-12 * np.abs(matrix).max():
+        raise InputError(field, matrix.tolist(), f"a covariance ({dim}, {dim})")
 
 
 def untimed(context_cov: Array, noise_cov: Array, bias_cov: Array) -> Tempo:
-    """Rounds that are independent, but for a bias that stays: what the moments alone say."""
+    """The tempo that moments alone imply: independent rounds, but for a constant bias."""
     return Tempo(Moving(context_cov, 0.0), Moving(bias_cov, np.inf), noise_cov)
 
 
-START, WALK, FAST = 0, 1, 2  # states; those of cycles follow, two by two
-TINY = 1e-12  # a variance that is none
-NEVER = 1e-200  # a time that is none
+START, WALK, FAST = 0, 1, 2  # indices of states; those of cycles follow, two by two
+TINY = 1e-12  # the smallest variance, in the place of zero
+NEVER = 1e-200  # the smallest time constant, in the place of zero
 
 
 class Series(NamedTuple):
@@ -133,21 +132,21 @@ class Series(NamedTuple):
     values: Array  # (n, d)
     steps: Array  # (n,)  since the reading before
     first: Bools  # (n,)  of its series
-    seen: Array  # (n, m)  what of each state a reading shows
+    seen: Array  # (n, m)  the weight of each state in a reading
 
 
 class Law(NamedTuple):
     """B laws; sizes are shares of S."""
 
     walk: Array  # (B,)  w
-    slow: Array  # (B,)  infinite for one without end
+    slow: Array  # (B,)  time constant of the walk; infinite if it does not return
     time: Array  # (B,)  tau
     white: Array  # (B,)  q
     cycles: Array  # (B, p)  k
 
 
 class Filtered(NamedTuple):
-    """What was new in every reading but the first ones, and the starts of series as known in the end."""
+    """The innovations of all readings but the first of each series, and the final estimates of starts."""
 
     news: Array  # (N, d, B)
     sizes: Array  # (N, B)  s
@@ -156,7 +155,7 @@ class Filtered(NamedTuple):
 
 
 def series(values: Array, times: Array, labels: Ints, periods: tuple[float, ...] = ()) -> Series:
-    """Rows of equal label, which are next to each other and in the order of time, are a series."""
+    """Series from rows: those of equal label are adjacent, in the order of time, and make a series."""
     first = np.concatenate([[True], labels[1:] != labels[:-1]])
     steps = np.where(first, 0.0, np.diff(times, prepend=times[0]))
     turns = 2 * np.pi * times[:, None] / np.array(periods)
@@ -164,47 +163,49 @@ def series(values: Array, times: Array, labels: Ints, periods: tuple[float, ...]
     return Series(values, steps, first, np.concatenate([np.ones((len(times), 3)), waves], 1))
 
 
-def filtered(law: Law, given: Series) -> Filtered:
-    """The filter, over all laws at once; states hold (m, m + d, B): covariances, then means."""
-    n, d = given.values.shape
-    m, count = given.seen.shape[1], len(law.walk)
-    kept, held = (np.exp(-given.steps[:, None] / np.maximum(time, NEVER)) for time in (law.slow, law.time))
-    grown, fresh = _grown(law, given.steps), (1 - law.white) * (1 - held**2)
+def filtered(law: Law, data: Series) -> Filtered:
+    """Filter a series under all laws at once; the state (m, m + d, B) holds covariances, then means."""
+    n, d = data.values.shape
+    m, count = data.seen.shape[1], len(law.walk)
+    walk_decay, fast_decay = (
+        np.exp(-data.steps[:, None] / np.maximum(time, NEVER)) for time in (law.slow, law.time)
+    )
+    walk_growth, fast_growth = _walk_growth(law, data.steps), (1 - law.white) * (1 - fast_decay**2)
     news, sizes = np.empty((n, d, count)), np.empty((n, count))
-    starts, ends, state = [], np.append(given.first[1:], True), np.empty((m, m + d, count))
-    values = given.values[:, :, None]
+    starts, ends, state = [], np.append(data.first[1:], True), np.empty((m, m + d, count))
+    values = data.values[:, :, None]
     for t in range(n):
-        if given.first[t]:
-            state = _begun(law, given.seen[t], given.values[t])
+        if data.first[t]:
+            state = _start_state(law, data.seen[t], data.values[t])
         else:
-            state[WALK] *= kept[t]
-            state[:, WALK] *= kept[t]
-            state[FAST] *= held[t]
-            state[:, FAST] *= held[t]
-            state[WALK, WALK] += grown[t]
-            state[FAST, FAST] += fresh[t]
-            shown = (given.seen[t] @ state.reshape(m, -1)).reshape(m + d, count)
-            sizes[t] = np.maximum(given.seen[t] @ shown[:m] + law.white, TINY)
-            gain = shown[:m] / sizes[t]
-            np.negative(shown[:m], out=shown[:m])
-            np.subtract(values[t], shown[m:], out=shown[m:])
-            news[t] = shown[m:]
-            state += gain[:, None] * shown
+            state[WALK] *= walk_decay[t]
+            state[:, WALK] *= walk_decay[t]
+            state[FAST] *= fast_decay[t]
+            state[:, FAST] *= fast_decay[t]
+            state[WALK, WALK] += walk_growth[t]
+            state[FAST, FAST] += fast_growth[t]
+            projection = (data.seen[t] @ state.reshape(m, -1)).reshape(m + d, count)
+            sizes[t] = np.maximum(data.seen[t] @ projection[:m] + law.white, TINY)
+            gain = projection[:m] / sizes[t]
+            np.negative(projection[:m], out=projection[:m])
+            np.subtract(values[t], projection[m:], out=projection[m:])
+            news[t] = projection[m:]
+            state += gain[:, None] * projection
         if ends[t]:
             starts.append(state[START].copy())
     last = np.stack(starts)
-    return Filtered(news[~given.first], sizes[~given.first], last[:, m:], last[:, START])
+    return Filtered(news[~data.first], sizes[~data.first], last[:, m:], last[:, START])
 
 
-def _grown(law: Law, steps: Array) -> Array:
-    """What a step adds to the variance of the walk, (n, B)."""
-    ends = law.slow < np.inf
-    slow = np.where(ends, law.slow, 1.0)
-    return law.walk * np.where(ends, -slow / 2 * np.expm1(-2 * steps[:, None] / slow), steps[:, None])
+def _walk_growth(law: Law, steps: Array) -> Array:
+    """What each step adds to the variance of the walk, (n, B)."""
+    returns = law.slow < np.inf
+    slow = np.where(returns, law.slow, 1.0)
+    return law.walk * np.where(returns, -slow / 2 * np.expm1(-2 * steps[:, None] / slow), steps[:, None])
 
 
-def _begun(law: Law, seen: Array, value: Array) -> Array:
-    """After a series' first reading: the start is that reading less all the rest, which is as it was."""
+def _start_state(law: Law, seen: Array, value: Array) -> Array:
+    """The state after the first reading: the start is the reading less all other parts."""
     m, count = len(seen), len(law.walk)
     prior = np.zeros((m, count))
     prior[WALK] = law.walk * np.where(law.slow < np.inf, law.slow, 0.0) / 2
@@ -218,26 +219,26 @@ def _begun(law: Law, seen: Array, value: Array) -> Array:
     return state
 
 
-def scatter(found: Filtered) -> Array:
-    """S for each law, (B, d, d)."""
-    scaled = np.moveaxis(found.news / np.sqrt(found.sizes)[:, None], 2, 0)
-    return scaled.mT @ scaled / len(found.sizes)
+def scatter(output: Filtered) -> Array:
+    """The best S for each law, (B, d, d)."""
+    scaled = np.moveaxis(output.news / np.sqrt(output.sizes)[:, None], 2, 0)
+    return scaled.mT @ scaled / len(output.sizes)
 
 
-def likelihood(found: Filtered) -> Array:
-    """Log L for each law, (B,), S the best."""
-    n, d, _ = found.news.shape
-    spread = np.linalg.slogdet(scatter(found))[1]
-    return -(n * (d * np.log(2 * np.pi) + spread + d) + d * np.log(found.sizes).sum(axis=0)) / 2
+def likelihood(output: Filtered) -> Array:
+    """Log L for each law, (B,), with the best S."""
+    n, d, _ = output.news.shape
+    spread = np.linalg.slogdet(scatter(output))[1]
+    return -(n * (d * np.log(2 * np.pi) + spread + d) + d * np.log(output.sizes).sum(axis=0)) / 2
 
 
-W, SLOW, TAU, Q = 0, 1, 2, 3  # places in a point; sizes of cycles follow
-ONE_SIDED, PAIR = 2.706, 5.991  # chi-squared: 90 % of one, 95 % of two
-APART = 2.0  # times as slow as what is fast is the slow part at least
+W, SLOW, TAU, Q = 0, 1, 2, 3  # indices in a point; sizes of cycles follow
+ONE_SIDED, PAIR = 2.706, 5.991  # quantiles of chi-squared: 90 % with one degree, 95 % with two
+APART = 2.0  # the slow time constant is at least this multiple of the fast one
 
 
 class Drop(NamedTuple):
-    """A part that may be missing: the point's entries then, and what its absence may cost."""
+    """A part that may be dropped: the entries of a point without it, and what dropping it may cost."""
 
     part: str
     entries: tuple[tuple[int, float], ...]
@@ -245,14 +246,14 @@ class Drop(NamedTuple):
 
 
 class Model(NamedTuple):
-    """Which numbers there are, by name, in the order of a point; None for one that is not asked for."""
+    """The names of numbers in the order of a point; None for one that is not estimated."""
 
     names: tuple[str | None, ...]
     drops: tuple[Drop, ...]
 
 
 def contexts_model(periods: tuple[float, ...], returns: bool = True) -> Model:
-    """A level that may walk and may return, a fast part that may be new at every moment, cycles."""
+    """The model of contexts: a level that may walk and may return, a fast part, cycles."""
     cycles = [f"cycle {period:g}" for period in periods]
     drops = [Drop("level.walk", ((W, -np.inf),), ONE_SIDED), Drop("fast.time", ((TAU, -np.inf),), ONE_SIDED)]
     drops += [Drop(name, ((Q + 1 + k, -np.inf),), ONE_SIDED) for k, name in enumerate(cycles)]
@@ -260,7 +261,7 @@ def contexts_model(periods: tuple[float, ...], returns: bool = True) -> Model:
 
 
 def errors_model(returns: bool = True) -> Model:
-    """A bias that may walk and may return, an error with a time constant, white: one of these at least."""
+    """The model of errors: a bias that may walk and may return, a part with a time constant, white noise."""
     drops = (
         Drop("bias.walk", ((W, -np.inf),), ONE_SIDED),
         Drop("white", ((Q, -np.inf),), ONE_SIDED),
@@ -270,17 +271,17 @@ def errors_model(returns: bool = True) -> Model:
 
 
 def law_at(points: Array) -> Law:
-    """The laws of points (B, p)."""
+    """The laws that points (B, p) stand for."""
     with np.errstate(over="ignore"):
         white = 1 / (1 + np.exp(-points[:, Q]))
         walk, slow, time = np.exp(points[:, [W, SLOW, TAU]]).T
         return Law(walk, np.maximum(slow, APART * time), time, white, np.exp(points[:, Q + 1 :]))
 
 
-def box_of(given: Series, size: int) -> Box:
-    """From what is as good as nothing in the time there is to what is as good as endless."""
-    steps = given.steps[given.steps > 0]
-    span = max(part.sum() for part in np.split(given.steps, np.flatnonzero(given.first)[1:]))
+def box_of(data: Series, size: int) -> Box:
+    """The limits of the search: from practically zero to practically infinite over the time observed."""
+    steps = data.steps[data.steps > 0]
+    span = max(part.sum() for part in np.split(data.steps, np.flatnonzero(data.first)[1:]))
     low, high = np.full(size, np.log(1e-6)), np.full(size, np.log(1e4))
     low[W], high[W] = np.log(1e-4 / span), np.log(1e4 / np.median(steps))
     low[SLOW], high[SLOW] = np.log(np.median(steps)), np.log(20 * span)
@@ -289,9 +290,9 @@ def box_of(given: Series, size: int) -> Box:
     return Box(low, high)
 
 
-def starts_of(model: Model, given: Series, box: Box) -> Array:
-    """Points on a grid, of time constants from a step to a good part of all the time there is."""
-    usual, longest = np.log(np.median(given.steps[given.steps > 0])), box.high[SLOW] - np.log(60)
+def starts_of(model: Model, data: Series, box: Box) -> Array:
+    """A grid of starting points: time constants from one step to a good part of the time observed."""
+    usual, longest = np.log(np.median(data.steps[data.steps > 0])), box.high[SLOW] - np.log(60)
     whites = [-np.inf] if model.names[Q] is None else [-3.0, -1.0, 1.0]
     grid = [
         [walk - usual, np.inf, tau, white, *[-2.0] * (len(model.names) - Q - 1)]
@@ -303,13 +304,13 @@ def starts_of(model: Model, given: Series, box: Box) -> Array:
 
 
 LAGS = 10
-DOUBT = 0.001  # probability below which a check speaks up
+DOUBT = 0.001  # p-value below which a check fails
 
 
-class Leftover(NamedTuple):
-    """Checks of one series."""
+class ResidualChecks(NamedTuple):
+    """Checks of the residuals of one series."""
 
-    numbers: int  # looked at
+    numbers: int  # of standardised innovations
     lag1: float  # correlation with the step before
     lag1_error: float
     whiteness: float  # probability of as much correlation by chance, over 10 lags
@@ -326,28 +327,29 @@ class Leftover(NamedTuple):
         )
 
     def doubts(self) -> tuple[str, ...]:
-        """What does not look as it should, in words."""
+        """The checks that fail, in words."""
         heavy = "heavier" if self.kurtosis > 0 else "lighter"
-        said = {
+        doubts = {
             "what is left over is correlated in time: limits are too narrow": self.whiteness < DOUBT,
-            f"tails are {heavy} than a Gaussian's": _beyond(self.kurtosis / self.kurtosis_error) < DOUBT,
-            "95 % bands do not cover 95 %": _beyond((self.coverage - 0.95) / self.coverage_error) < DOUBT,
+            f"tails are {heavy} than a Gaussian's": _normal_tail(self.kurtosis / self.kurtosis_error) < DOUBT,
+            "95 % bands do not cover 95 %": _normal_tail((self.coverage - 0.95) / self.coverage_error)
+            < DOUBT,
         }
-        return tuple(words for words, holds in said.items() if holds)
+        return tuple(words for words, holds in doubts.items() if holds)
 
 
-def leftover(news: Array, sizes: Array, cov: Array) -> Leftover:
+def leftover(news: Array, sizes: Array, cov: Array) -> ResidualChecks:
     """Checks of innovations (N, d) whose covariances are sizes (N,) times cov."""
     z = np.linalg.solve(np.linalg.cholesky(cov), (news / np.sqrt(sizes)[:, None]).T).T
     n, d = z.shape
     power = (z**2).sum(axis=0)
     lags = [lag for lag in range(1, LAGS + 1) if lag < n]
-    each = np.array([(z[lag:] * z[:-lag]).sum(axis=0) / power for lag in lags])
-    statistic = n * (n + 2) * float((each**2 / (n - np.array(lags))[:, None]).sum())
+    correlations = np.array([(z[lag:] * z[:-lag]).sum(axis=0) / power for lag in lags])
+    statistic = n * (n + 2) * float((correlations**2 / (n - np.array(lags))[:, None]).sum())
     inside = float((np.abs(z) <= normal_reach()).mean())
-    return Leftover(
+    return ResidualChecks(
         z.size,
-        float(each[0].mean()),
+        float(correlations[0].mean()),
         1 / sqrt(z.size),
         _exceeded(statistic, d * len(lags)),
         float((z**4).mean() / (z**2).mean() ** 2 - 3),
@@ -357,12 +359,12 @@ def leftover(news: Array, sizes: Array, cov: Array) -> Leftover:
     )
 
 
-def _beyond(score: float) -> float:
-    """Probability that a standard normal is as far from zero."""
+def _normal_tail(score: float) -> float:
+    """The probability that a standard normal is at least as far from zero."""
     return erfc(abs(score) / sqrt(2))
 
 
 def _exceeded(value: float, degrees: int) -> float:
-    """Probability of more than this, chi-squared: its cube root is nearly normal (Wilson and Hilferty)."""
+    """The upper tail of chi-squared, whose cube root is nearly normal (Wilson and Hilferty)."""
     part = 2 / (9 * degrees)
     return erfc(((value / degrees) ** (1 / 3) - 1 + part) / sqrt(2 * part)) / 2

@@ -1,7 +1,8 @@
-"""Is the channel as told? A test that may be looked at after every reading, for as long as one likes.
+"""Is the channel as described? A test that may be checked after every reading, for as long as one likes.
 
-A denoiser that `Expects` says mean and variance of each coordinate of the next noisy context. If all is as
-told, z = (noisy - mean) / sd is standard normal given the past, and for every variance v of a few `SCALES`
+A denoiser that `Expects` predicts mean and variance of each coordinate of the next noisy context. If the
+channel is as described, z = (noisy - mean) / sd is standard normal given the past, and for every variance v
+of a few `SCALES`
 
     ratio(z) = N(m; 0, v) / N(m; 0, 1) / c_v,   m = min(|z|, CAP),
     c_v = P(|N(0, v)| < CAP) + P(|N(0, 1)| > CAP) N(CAP; 0, v) / N(CAP; 0, 1),
@@ -9,24 +10,25 @@ told, z = (noisy - mean) / sd is standard normal given the past, and for every v
 has the mean one: c_v is what it would be otherwise. So the product of the ratios of all readings from the
 s-th on is a martingale, and so is the mean over scales and coordinates, and over all starts s with weights
 that sum to one, however coordinates depend on each other. By Ville's inequality such a mean exceeds `ALARM`,
-which is 1 / `LEVEL`, in at most the share `LEVEL` of worlds that are as told, ever. That is half of the 5 %
-that are promised: the rest is for denoisers whose readings are not quite Gaussian.
+which is 1 / `LEVEL`, in at most the share `LEVEL` of worlds that are as described, ever. That is half of the
+promised 5 %: the rest is for denoisers whose readings are not quite Gaussian.
 
-The starts make for an alarm also where trouble comes after many good readings, and all of them cost no more
-than one: with R(t) the weight of those after the t-th reading,
+With many starts there is an alarm even if trouble comes after many good readings, and all of them together
+cost no more than one: with R(t) the weight of those after the t-th reading,
 
     M <- (M + R(t - 1) - R(t)) ratio(z),   e-value = M + R(t),   R(t) = 1 / (2 + log2(1 + t)).
 
-Measured with `unfog`, d = 5, contexts of variance 1: noise of 1.1, told wrong by three either way, is seen
-within 300 readings in all of 400 worlds, mostly after 20 (three times) or 80 (a third); 1.5 % of 2,000 worlds
-as told raise the alarm within 1,000. Contexts hide small noise: told 0.5 and a third of that, 83 % within
-300; told 0.1 and three times, 41 %. Heavy tails with the variance told raise it too, in 48 % (three degrees
-of freedom) or 6 % (five) within 1,000; and denoisers that learn the noise themselves seldom do.
+Measured with `unfog`, d = 5, contexts of variance 1: if noise is described as 1.1 and is three times that, or
+a third, all of 400 worlds raise the alarm within 300 readings, mostly after 20 (three times) or 80 (a third);
+of 2,000 worlds as described 1.5 % do so within 1,000. Contexts hide small noise: if it is described as 0.5
+and is a third of that, 83 % raise the alarm within 300; described as 0.1 and three times that, 41 %. Heavy
+tails with the described variance raise it, too, in 48 % (three degrees of freedom) or 6 % (five) within
+1,000; with denoisers that learn the noise themselves it is rare.
 
-One absurd reading multiplies an e-value by 18 at most, for `CAP`: by itself it does not raise the alarm. What
-was lost, not a number, is a ratio of one. J. Ville, *Étude critique de la notion de collectif*; G. Shafer,
-*Testing by betting*; A. Ramdas and others, *Game-theoretic statistics and safe anytime-valid inference*; the
-weights of starts are A. N. Shiryaev's, *On optimum methods in quickest detection problems*.
+One absurd reading multiplies an e-value by at most 18, because of `CAP`: by itself it does not raise the
+alarm. A lost coordinate, NaN, has the ratio one. J. Ville, *Étude critique de la notion de collectif*;
+G. Shafer, *Testing by betting*; A. Ramdas and others, *Game-theoretic statistics and safe anytime-valid
+inference*; the weights of starts are A. N. Shiryaev's, *On optimum methods in quickest detection problems*.
 """
 
 from collections.abc import Sequence
@@ -41,13 +43,13 @@ SCALES = (0.25, 0.5, 0.7, 1.4, 2.0, 4.0)  # of the mean square of z
 CAP = 3.0
 LEVEL = 0.025
 ALARM = 1 / LEVEL
-MOST = 1e300  # an e-value beyond this says no more
+MOST = 1e300  # e-values are capped here, so that they do not overflow
 LIMIT = 6.0  # deviations that count in moments, as in agents/round.py
-FADES = 0.98  # of one reading to the next, in moments of late: those of some 50 readings
+FADES = 0.98  # decay per reading of the recent moments, which cover some 50 readings
 
 
 def _mean_ratio(variance: float) -> float:
-    """c_v."""
+    """The mean c_v of the ratio for this variance, before it is normalised."""
     within = erf(CAP / sqrt(2 * variance))
     return within + (1 - erf(CAP / sqrt(2))) * exp(0.5 * CAP**2 * (1 - 1 / variance)) / sqrt(variance)
 
@@ -57,31 +59,31 @@ _HEIGHTS = np.array([-0.5 * log(v) - log(_mean_ratio(v)) for v in SCALES])
 
 
 class Innovations(NamedTuple):
-    """What readings were like beside what was expected of them, those of all units together."""
+    """How readings compare with their predictions, over all units."""
 
     readings: int
     total: Array  # (3, ..., d)  sums of 1, z and z^2 where the coordinate was not lost
-    lately: Array  # (3, ..., d)  the same, of late
+    lately: Array  # (3, ..., d)  the same, of recent readings
     evidence: Array  # (..., d, scales)  M, at most `MOST`
     alarmed: Ints  # (...,)  after how many readings the alarm was first raised; 0: never
 
 
 def none_yet(dim: int, batch: tuple[int, ...] = ()) -> Innovations:
-    """Before the first reading of so many coordinates."""
-    nothing, evidence = np.zeros((3, *batch, dim)), np.zeros((*batch, dim, len(SCALES)))
-    return Innovations(0, nothing, nothing, evidence, np.zeros(batch, dtype=np.intp))
+    """The state before the first reading."""
+    zero, evidence = np.zeros((3, *batch, dim)), np.zeros((*batch, dim, len(SCALES)))
+    return Innovations(0, zero, zero, evidence, np.zeros(batch, dtype=np.intp))
 
 
 def after(past: Innovations, noisy: Array, mean: Array, variance: Array) -> Innovations:
-    """With one more reading (..., d), of which mean and variance were expected, (..., d) each."""
+    """The state after one more reading (..., d), whose predicted mean and variance are (..., d) each."""
     moments = np.ones_like(past.total)
     z = np.divide(noisy - mean, np.sqrt(variance), out=moments[1])
     np.minimum(np.maximum(z, -LIMIT, out=z), LIMIT, out=z)
     square = np.multiply(z, z, out=moments[2])
     ratio = np.exp(np.minimum(square, CAP**2)[..., None] * _SLOPES + _HEIGHTS)
     if np.isnan(square).any():
-        there = square == square  # not a number is not even itself
-        ratio, moments = np.where(there[..., None], ratio, 1.0), np.where(there, moments, 0.0)
+        present = square == square  # NaN does not equal itself
+        ratio, moments = np.where(present[..., None], ratio, 1.0), np.where(present, moments, 0.0)
     readings, alarmed = past.readings + 1, past.alarmed
     started = _to_come(past.readings) - _to_come(readings)
     evidence = np.minimum((past.evidence + started) * ratio, MOST)
@@ -102,47 +104,50 @@ def _by_coordinate(evidence: Array, readings: int) -> Array:
 
 
 class Moments(NamedTuple):
-    """What z was like."""
+    """The moments of z."""
 
     seen: Array  # (..., d)  readings in which the coordinate was not lost
-    mean: Array  # (..., d)  0 if all is as told; not a number where nothing was seen
-    mean_square: Array  # (..., d)  1 if all is as told
+    mean: Array  # (..., d)  0 if the channel is as described; NaN where nothing was seen
+    mean_square: Array  # (..., d)  1 if the channel is as described
 
 
 def moments(sums: Array) -> Moments:
-    """From `total`, or from `lately`."""
-    with np.errstate(invalid="ignore"):  # nothing by nothing
+    """The moments from `total`, or from `lately`."""
+    with np.errstate(invalid="ignore"):  # 0 / 0
         return Moments(sums[0], *(sums[1:] / sums[0]))
 
 
-def e_values(found: Innovations) -> tuple[Array, Array]:
-    """Of every coordinate, (..., d), and of all together, (...,), as they are now."""
-    each = _by_coordinate(found.evidence, found.readings)
+def e_values(innovations: Innovations) -> tuple[Array, Array]:
+    """The current e-values of every coordinate, (..., d), and of all together, (...,)."""
+    each = _by_coordinate(innovations.evidence, innovations.readings)
     return each, each.mean(-1)
 
 
 def e_values_of(sums: Array, readings: Array) -> Array:
-    """Of every coordinate, (n, d), from sums of evidence over scales and numbers of readings of the past."""
+    """Past e-values of every coordinate, (n, d), from sums of evidence over scales and reading counts."""
     to_come = [_to_come(int(number)) if number == number else number for number in readings.tolist()]
     return sums / len(SCALES) + np.array(to_come)[:, None]
 
 
-def sentences(found: Innovations, names: Sequence[str]) -> list[str]:
-    """What is wrong with the channel of one problem, coordinate by coordinate, in words; nothing if nothing.
+def sentences(innovations: Innovations, names: Sequence[str]) -> list[str]:
+    """What is wrong with the channel of one problem, a sentence for each coordinate; empty without an alarm.
 
-    After an alarm, of those coordinates that by themselves are beyond it now, or else that it is over.
+    After an alarm these are the coordinates whose own e-values are above the threshold now; if none are, one
+    sentence says that the alarm is over.
     """
-    if not found.alarmed:
+    if not innovations.alarmed:
         return []
-    _, means, squares = moments(found.lately)
-    each = zip(names, e_values(found)[0], means, squares, strict=True)
-    now = [_sentence(name, mean, square) for name, value, mean, square in each if value >= ALARM]
-    over = f"readings were not as the channel says after {int(found.alarmed)} of them; by now they are"
-    return now or [over]
+    _, means, squares = moments(innovations.lately)
+    rows = zip(names, e_values(innovations)[0], means, squares, strict=True)
+    now = [_sentence(name, mean, square) for name, value, mean, square in rows if value >= ALARM]
+    back_to_normal = (
+        f"readings were not as the channel says after {int(innovations.alarmed)} of them; by now they are"
+    )
+    return now or [back_to_normal]
 
 
 def _sentence(name: str, mean: float, square: float) -> str:
-    """How a coordinate is off: its place, or its spread."""
+    """Whether it is the mean of a coordinate that is off, or its spread."""
     if mean**2 > square / 2 and square > 1:
         side = "above" if mean > 0 else "below"
         return f"{name}: readings lie {abs(mean):.1f} deviations {side} what the channel says"

@@ -1,12 +1,12 @@
-"""What an agent is told before the first round, and the posterior of a context when the bias is known.
+"""What an agent knows before the first round, and the posterior of a context when the bias is known.
 
 `Knowledge` holds distributions and priors, never a draw from them.
 
 A context is seen as chat = c + gamma + n with c ~ N(mu_c, Sigma_c) and n ~ N(0, Sigma_n). Where the bias
 gamma is known, the posterior of c is N(A, M^-1) in the paper's letters; without its inverses A = mu_c + B
-(chat - mu_c - gamma) and M^-1 = Sigma_c - B Sigma_c, with B = Sigma_c (Sigma_c + Sigma_n)^-1. Where only some
-coordinates of chat were measured, the same holds with the rows and columns of the others left out: a mask of
-ones and zeros does that without changing shapes, so that every trial of a batch may miss others.
+(chat - mu_c - gamma) and M^-1 = Sigma_c - B Sigma_c, with B = Sigma_c (Sigma_c + Sigma_n)^-1. If only some
+coordinates of chat were measured, the same holds without the rows and columns of the others: a mask of ones
+and zeros does that without changing shapes, so that each trial of a batch may lack different ones.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,12 @@ from unfog.maths.arrays import Array, matvec
 from unfog.maths.linalg import inverse, product
 from unfog.maths.mixture import Mixture
 
-BEYOND = ("contexts", "sample", "mixture", "tempo")  # of contexts, that may be told besides their moments
+BEYOND = (
+    "contexts",
+    "sample",
+    "mixture",
+    "tempo",
+)  # what agents may be told of contexts besides their moments
 
 
 class Knowledge(NamedTuple):
@@ -39,15 +44,15 @@ class Knowledge(NamedTuple):
     bias_cov: Array  # (d, d)   Sigma_gamma
     prior_mean: Array  # (m,)     of theta
     prior_cov: Array  # (m, m)   of theta, or (K, k, k): independent blocks
-    reward_var: Array | None = None  # ()  sigma^2, where rewards have one variance
-    contexts: Array | None = None  # (n, d)  all there are, each as likely, where these are so many
-    sample: Array | None = None  # (n, d)  true contexts of the past, where agents are told any
-    mixture: Mixture | None = None  # of Gaussians: the law of contexts, where agents are told that
-    tempo: Tempo | None = None  # how contexts and errors move in time, where agents are told that
+    reward_var: Array | None = None  # ()  sigma^2, if rewards have a single variance
+    contexts: Array | None = None  # (n, d)  all contexts there are, with equal probabilities
+    sample: Array | None = None  # (n, d)  true contexts of the past
+    mixture: Mixture | None = None  # of Gaussians: the law of contexts
+    tempo: Tempo | None = None  # how contexts and errors move in time
 
     @property
     def beyond_moments(self) -> tuple[str, ...]:
-        """What is told of contexts besides their mean and covariance, by name."""
+        """The names of what is known of contexts besides their mean and covariance."""
         return tuple(field for field in BEYOND if self._asdict()[field] is not None)
 
 
@@ -60,14 +65,14 @@ class Shrinkage(NamedTuple):
 
 
 def shrinkage(mean: Array, context_cov: Array, noise_cov: Array) -> Shrinkage:
-    """The gain and the covariance that is left."""
+    """The gain, and the covariance of the context given a reading."""
     xp = context_cov.__array_namespace__()
     gain = xp.linalg.solve(context_cov + noise_cov, context_cov).mT
     return Shrinkage(mean, gain, context_cov - gain @ context_cov)
 
 
 def posterior_mean(shrinkage: Shrinkage, noisy: Array, bias: Array) -> Array:
-    """The mean A of the context, were the bias this."""
+    """The posterior mean A of the context for a given bias."""
     return shrinkage.mean + matvec(shrinkage.gain, noisy - shrinkage.mean - bias)
 
 
@@ -76,16 +81,16 @@ def masked_inverse(cov: Array, mask: Array) -> Array:
     xp = cov.__array_namespace__()
     both = mask[..., :, None] * mask[..., None, :]
     eye = xp.eye(cov.shape[-1], dtype=cov.dtype)
-    found: Array = both * inverse(both * cov + (1 - mask)[..., None] * eye)
-    return found
+    precision: Array = both * inverse(both * cov + (1 - mask)[..., None] * eye)
+    return precision
 
 
 def masked_shrinkage(mean: Array, context_cov: Array, noise_cov: Array, mask: Array) -> Shrinkage:
-    """With only the coordinates measured whose mask is 1; what stands in for the others does not matter."""
+    """The shrinkage if only coordinates with mask 1 are measured; the values of the others do not matter."""
     gain = product(context_cov, masked_inverse(context_cov + noise_cov, mask))
     return Shrinkage(mean, gain, context_cov - product(gain, context_cov))
 
 
 def as_told(known: Knowledge) -> Shrinkage:
-    """With the channel as agents are told of it."""
+    """The shrinkage for the channel that agents are told."""
     return shrinkage(known.context_mean, known.context_cov, known.noise_cov)

@@ -1,7 +1,7 @@
 """Tables of readings and true contexts, and their means and covariances with standard errors.
 
 Readings and true contexts are matrices of numbers, NaN where a value is missing (`unfog._table.matrix`).
-`Design` says which of the designs a study has: what it took for granted, and what no such study can know. The
+`Design` says which of the designs a study has: what it assumes, and what no such study can know. The
 four are those of the literature on measurement error (R. J. Carroll, D. Ruppert, L. A. Stefanski and C. M.
 Crainiceanu, *Measurement Error in Nonlinear Models*, section 1.8; in R the package mecor, by L. Nab): pairs
 for all, readings repeated, the truth for some, an estimate from elsewhere.
@@ -13,9 +13,9 @@ about their mean,
     standard error^2 = sum_i p_i^2 / (n (n - 1)),
 
 the infinitesimal jackknife (B. Efron, *The Jackknife, the Bootstrap and Other Resampling Plans*, chapter 6).
-Heavy tails make it larger, as they should; a formula for Gaussian numbers would not see them. Of a covariance
-within groups of m rows each deviation is short by the mean that was taken off, and so counts m / (m - 1).
-Rows that follow each other in time and are alike count for less than they seem to: errors are then too small.
+Heavy tails make it larger, as they should; a formula for Gaussian numbers would miss them. For a covariance
+within groups of m rows, each deviation is too small because the group's mean is subtracted, and so counts
+m / (m - 1). Rows that are correlated in time carry less information than it seems: errors are then too small.
 """
 
 from collections.abc import Callable
@@ -35,11 +35,11 @@ TWO_MATRICES = "two matrices (n, d) of numbers of the same shape; NaN where a va
 
 
 class Rows(NamedTuple):
-    """Pairs of which nothing is missing."""
+    """Pairs without a missing value."""
 
     other: Array  # (n, d)
     true: Array  # (n, d)
-    kept: Bools  # which of the rows given these are
+    kept: Bools  # which of the original rows these are
 
 
 class Errors(NamedTuple):
@@ -78,7 +78,7 @@ UNKNOWN = {
 
 
 class Design(NamedTuple):
-    """A study in words."""
+    """A description of a study: its design, its data, its assumptions."""
 
     name: str = PAIRS
     used: str = ""  # how many pairs, readings, contexts
@@ -102,9 +102,9 @@ class Design(NamedTuple):
 def complete(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> Rows:
     """Both matrices without the rows that lack a value."""
     first, second = beside(field, other, true)
-    kept = np.asarray(np.isfinite(first + second).all(axis=1))
-    check_count(field, first[kept], 1)
-    return Rows(first[kept], second[kept], kept)
+    mask = np.asarray(np.isfinite(first + second).all(axis=1))
+    check_count(field, first[mask], 1)
+    return Rows(first[mask], second[mask], mask)
 
 
 def beside(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> tuple[Array, Array]:
@@ -116,7 +116,7 @@ def beside(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> tuple[Array
 
 
 def check_count(field: str, pairs: Array, groups: int) -> None:
-    """Refuse fewer pairs than a covariance needs."""
+    """Raise InputError for fewer pairs than a covariance needs."""
     n, d = pairs.shape
     if n < d + groups:
         more = f" and {groups} groups" if groups > 1 else ""
@@ -124,15 +124,15 @@ def check_count(field: str, pairs: Array, groups: int) -> None:
         raise InputError(field, f"{n} pairs are complete", allowed)
 
 
-def labels(groups: npt.ArrayLike | None, kept: Bools) -> Ints:
-    """Groups of the pairs that are kept, numbered from 0 in the order of their labels."""
+def labels(groups: npt.ArrayLike | None, mask: Bools) -> Ints:
+    """Groups of the pairs in the mask, numbered from 0 in the order of their labels."""
     if groups is None:
-        return np.zeros(int(kept.sum()), np.intp)
-    allowed = f"a label for each of the {len(kept)} pairs, two different ones or more among the complete"
-    names, found = _table.labels("groups", groups, kept, allowed)
+        return np.zeros(int(mask.sum()), np.intp)
+    allowed = f"a label for each of the {len(mask)} pairs, two different ones or more among the complete"
+    names, numbers = _table.labels("groups", groups, mask, allowed)
     if len(names) < 2:
         raise InputError("groups", f"{len(names)} group with complete pairs", allowed)
-    return found
+    return numbers
 
 
 def group_means(values: Array, labels: Ints) -> Array:
@@ -141,14 +141,14 @@ def group_means(values: Array, labels: Ints) -> Array:
 
 
 def check_varies(field: str, values: Array, before: Array, constant: str) -> None:
-    """Refuse a column without spread; rounding of what it was made from leaves a trace of one."""
+    """Raise InputError for a column that does not vary by more than rounding error of the values `before`."""
     flat = np.ptp(values, axis=0) <= 1e-14 * np.abs(before).max(axis=0)
     if flat.any():
         raise InputError(field, f"column {int(np.argmax(flat))} {constant}", "columns that vary")
 
 
 def check_independent(field: str, values: Array) -> None:
-    """Refuse columns whose covariance would be singular."""
+    """Raise InputError for columns whose covariance would be singular."""
     shifted = values - values.mean(axis=0)
     scaled = shifted / np.sqrt((shifted**2).mean(axis=0))
     if np.linalg.eigvalsh(scaled.T @ scaled / len(values))[0] < SINGULAR:
@@ -166,24 +166,24 @@ def of_matrix(line: Callable[[int], Array], size: int) -> Array:
 
 def of_covariance(values: Array) -> Array:
     """Standard errors of the sample covariance of rows (n, d)."""
-    away = values - values.mean(axis=0)
-    return of_matrix(lambda a: away[:, [a]] * away, values.shape[1])
+    deviations = values - values.mean(axis=0)
+    return of_matrix(lambda a: deviations[:, [a]] * deviations, values.shape[1])
 
 
-def of_within(away: Array, labels: Ints, cov: Array) -> Array:
+def of_within(deviations: Array, labels: Ints, cov: Array) -> Array:
     """Standard errors of a covariance within groups, from deviations (n, d) from the group's mean."""
     sizes = np.bincount(labels)
     free = len(labels) - len(sizes)
     size = sizes[labels].astype(np.float64)
     stretch = np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
     weight = (size - 1) / size / free**2
-    squares, second = away**2, (weight * stretch)[:, None] * away
+    squares, second = deviations**2, (weight * stretch)[:, None] * deviations
     total = ((weight * stretch**2)[:, None] * squares).T @ squares
-    return np.sqrt(np.maximum(total - 2 * cov * (second.T @ away) + weight.sum() * cov**2, 0.0))
+    return np.sqrt(np.maximum(total - 2 * cov * (second.T @ deviations) + weight.sum() * cov**2, 0.0))
 
 
 def of_wishart(cov: Array, free: float) -> Array:
-    """Standard errors of a covariance of Gaussian numbers with so many degrees of freedom."""
+    """Standard errors of a covariance of Gaussian numbers with `free` degrees of freedom."""
     variances = np.diag(cov)
     return np.asarray(np.sqrt((variances[:, None] * variances + cov**2) / free))
 

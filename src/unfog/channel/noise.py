@@ -1,4 +1,4 @@
-"""The covariance of a channel's noise, from pairs and from measurements alone, the bias unknown too.
+"""The covariance of a channel's noise, from pairs and from measurements alone, with the bias unknown, too.
 
 With Sigma_c = I, n pairs z ~ N(gamma, N) and u measurements y ~ N(gamma, I + N), the N that solves
 
@@ -13,10 +13,10 @@ inverse but that of S^-1. From pairs alone, gamma known, the first step is the s
 
     trust + n + u b_i b_j - (n + u b_i b_j)^2 s_i s_j,   b = diag(B), s = diag(S) / diag(N),
 
-of which the last part, one at most, is what the bias makes up for, following N. Later steps count in that B
-changes with N, too, where measurements alone do not fit it yet. Each N is bounded by the one before, so that
-it stays a covariance. A trial is done when a step moved it by less than `NEAR`: steps shrink by a factor of
-two to ten, and what is left is 1 to 5 % of N, far less than the posterior's own width.
+of which the last part, at most one, is the degree of freedom that the unknown bias absorbs. Later steps also
+account for the change of B with N if measurements alone do not fit N yet. Each N is bounded by the one
+before, so that it stays a covariance. A trial is done when a step moved it by less than `NEAR`: steps shrink
+by a factor of two to ten, and the remaining error is 1 to 5 % of N, far less than the posterior's own width.
 """
 
 from typing import NamedTuple
@@ -26,13 +26,13 @@ from unfog.maths.linalg import eigh, inverse, product
 from unfog.maths.trees import settle
 
 STEPS = 8  # at most
-NEAR = 0.1  # a step that changes N by less, of its own size, is the last
-FIRST = 0.1  # of N, in every direction, is left by the first step at least: what is told may be far off
-LEAST, MOST = 0.4, 4.0  # of N, that a later step leaves at least, and makes of it at most
+NEAR = 0.1  # a step that changes N by a smaller share is the last
+FIRST = 0.1  # the smallest share of N that the first step leaves in any direction: the start may be far off
+LEAST, MOST = 0.4, 4.0  # the smallest and the largest multiple of N that a later step leads to
 
 
 class Sums(NamedTuple):
-    """All that was seen, and what was told."""
+    """Sums over all that was seen, and the prior."""
 
     pairs: Array  # (...,)  n
     worth: Array  # (...,)  trust + n
@@ -50,7 +50,7 @@ class Noise(NamedTuple):
 
 
 class View(NamedTuple):
-    """Where N is diagonal: how well the bias is known, and the scatters of pairs and measurements."""
+    """In coordinates in which N is diagonal: how well the bias is known, and the expected scatters."""
 
     cov: Array  # (..., d, d)  S
     sure: Array  # (..., d, d)  trust told + Rz
@@ -58,23 +58,23 @@ class View(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """N = turn diag(size) turn', and what was seen in coordinates where it is diagonal."""
+    """N = turn diag(size) turn', and the sums in coordinates in which it is diagonal."""
 
     size: Array  # (..., d)
     turn: Array  # (..., d, d)
     sums: Sums
 
 
-def fit(told: Array, sums: Sums) -> Fit:
-    """The solution, from what was told, diag(told)."""
-    left, slope, _ = _newton(sums, told)
-    noise = _moved(told, left / slope, FIRST, None)
+def fit(start: Array, sums: Sums) -> Fit:
+    """Solve for N, starting from diag(start), the noise that the agent was told."""
+    residual, slope, _ = _newton(sums, start)
+    noise = _bounded_step(start, residual / slope, FIRST, None)
     noise = settle(lambda at: at.moved > NEAR, _step, noise, STEPS - 1, sums)
-    return Fit(noise.size, noise.turn, _turned(sums, noise.turn))
+    return Fit(noise.size, noise.turn, _rotate(sums, noise.turn))
 
 
 def bias(sums: Sums, size: Array, more: Array | None = None) -> tuple[Array, Array]:
-    """G and S, were N = diag(size); with one measurement alone more (..., d), where it is given."""
+    """G and S if N = diag(size); `more` (..., d) adds a measurement alone."""
     u, y = sums.alone[..., None], sums.totals[..., 1]
     if more is not None:
         u, y = u + 1, y + more
@@ -83,14 +83,14 @@ def bias(sums: Sums, size: Array, more: Array | None = None) -> tuple[Array, Arr
     return matvec(cov, sums.totals[..., 0] / size + y / (1 + size)), cov
 
 
-def _turned(sums: Sums, turn: Array) -> Sums:
-    """In coordinates that are turned, where Sigma_c = I still."""
-    squares = product(product(turn.mT[..., None, :, :], sums.squares), turn[..., None, :, :])
-    return sums._replace(totals=product(turn.mT, sums.totals), squares=squares)
+def _rotate(sums: Sums, rotation: Array) -> Sums:
+    """The sums in rotated coordinates, in which Sigma_c is still I."""
+    squares = product(product(rotation.mT[..., None, :, :], sums.squares), rotation[..., None, :, :])
+    return sums._replace(totals=product(rotation.mT, sums.totals), squares=squares)
 
 
 def _view(sums: Sums, size: Array) -> View:
-    """What is believed of the bias, and what follows of the scatters, were N = diag(size)."""
+    """The belief about the bias, and the scatters that follow, if N = diag(size)."""
     (mean, cov), squares = bias(sums, size), sums.squares
     (z, y), n, u = (sums.totals[..., i] for i in (0, 1)), sums.pairs[..., None], sums.alone[..., None]
     sure = squares[..., 0, :, :] + _about(n, z, mean, cov)
@@ -98,39 +98,39 @@ def _view(sums: Sums, size: Array) -> View:
 
 
 def _about(count: Array, total: Array, mean: Array, cov: Array) -> Array:
-    """What the expected sum of squares about a bias N(mean, cov) has beyond that about zero."""
+    """The expected sum of squares about a bias N(mean, cov), less that about zero."""
     cross = (total - 0.5 * count * mean)[..., :, None] * mean[..., None, :]
     return count[..., None] * cov - cross - cross.mT
 
 
 def _step(noise: Noise, sums: Sums) -> Noise:
-    """A later step. Where measurements alone do not fit N the slope is another, since B changes with N."""
-    size, turn, _ = noise
-    left, slope, bend = _newton(_turned(sums, turn), size)
+    """A later step, whose slope allows for the change of B with N."""
+    size, rotation, _ = noise
+    residual, slope, bend = _newton(_rotate(sums, rotation), size)
     xp = slope.__array_namespace__()
     bend = xp.maximum(bend, -0.25 * xp.linalg.diagonal(slope))  # to stay above zero
     slope = xp.maximum(slope + bend[..., :, None] + bend[..., None, :], 0.5 * sums.worth[..., None, None])
-    found = _moved(size, left / slope, LEAST, MOST)
-    return found._replace(turn=product(turn, found.turn))
+    new = _bounded_step(size, residual / slope, LEAST, MOST)
+    return new._replace(turn=product(rotation, new.turn))
 
 
 def _newton(sums: Sums, size: Array) -> tuple[Array, Array, Array]:
-    """What the equation leaves, its slope if N is right, and what to add to that for either coordinate."""
-    xp, view, shrunk = size.__array_namespace__(), _view(sums, size), size / (1 + size)  # shrunk: B
-    u, both = sums.alone[..., None], shrunk[..., :, None] * shrunk[..., None, :]
-    left = diagonal_matrix((sums.worth[..., None] + u * shrunk) * size) - view.sure - both * view.seen
+    """The residual of the equation, its slope if N is right, and a correction of the slope per coordinate."""
+    xp, view, gain = size.__array_namespace__(), _view(sums, size), size / (1 + size)  # gain: B
+    u, both = sums.alone[..., None], gain[..., :, None] * gain[..., None, :]
+    residual = diagonal_matrix((sums.worth[..., None] + u * gain) * size) - view.sure - both * view.seen
     alone, tied = u[..., None] * both, xp.linalg.diagonal(view.cov) / size
     freed = (sums.pairs[..., None, None] + alone) ** 2 * tied[..., :, None] * tied[..., None, :]
-    bend = (u - xp.linalg.diagonal(view.seen) / (1 + size)) * shrunk / (1 + size)
-    return left, sums.worth[..., None, None] + alone - freed, bend
+    bend = (u - xp.linalg.diagonal(view.seen) / (1 + size)) * gain / (1 + size)
+    return residual, sums.worth[..., None, None] + alone - freed, bend
 
 
-def _moved(size: Array, less: Array, least: float, most: float | None) -> Noise:
-    """N = diag(size) less a matrix: a covariance that is not too far from N in any of its own directions."""
+def _bounded_step(size: Array, less: Array, least: float, most: float | None) -> Noise:
+    """diag(size) less a matrix, kept within bounds around N in each of its own directions."""
     xp = less.__array_namespace__()
-    found, turn = eigh(diagonal_matrix(size) - less)
-    last = matvec((turn**2).mT, size)
-    found = xp.maximum(found, least * last)
+    values, vectors = eigh(diagonal_matrix(size) - less)
+    last = matvec((vectors**2).mT, size)
+    values = xp.maximum(values, least * last)
     unit = 1 / xp.sqrt(size)
     moved = xp.abs(less * unit[..., :, None] * unit[..., None, :]).max((-2, -1))
-    return Noise(found if most is None else xp.minimum(found, most * last), turn, moved)
+    return Noise(values if most is None else xp.minimum(values, most * last), vectors, moved)
