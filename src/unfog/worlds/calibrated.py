@@ -1,13 +1,13 @@
 """From a study of a sensor to a world of the lab: `unfog.calibrate(...)` and `found.problem(...)`.
 
-The estimators are channel/studies.py's and know no world. What they find is handed on here, whole:
+The estimators are in channel/studies.py, which knows no worlds. Their complete results are used here:
 
     c ~ N(mu_c, Sigma_c),    reading = c + bias + gamma + n,    gamma ~ N(0, Sigma_gamma),  n ~ N(0, Sigma_n),
 
-with the known bias in its place, so that nobody has to remember it (`Synthetic.bias`). All of it is told in
-deviations of contexts from their mean, z = (c - mu_c) / sd, as a live problem has it (channel/channel.py). In
-steps a day a slope drawn with variance 1 would make rewards of thousands. This stands beside the worlds, and
-not with the estimators, because imports point one way.
+with the known bias included, so that nobody has to remember it (`Synthetic.bias`). Contexts are standardised,
+z = (c - mu_c) / sd, as in a live problem (channel/channel.py): with contexts in steps a day, a slope drawn
+with variance 1 would make rewards of thousands. This module is among the worlds, and not with the estimators,
+because imports point one way.
 """
 
 from collections.abc import Sequence
@@ -107,6 +107,6 @@ def calibrate(
     >>> np.round(found.channel.bias, 1).tolist()  # how far readings are off on average
     [-863.8, 0.2]
     """
-    periods = check_periods(cycles) or None  # none: no design has anything against it
+    periods = check_periods(cycles) or None  # None is accepted by every design
     options = Asked(groups, times, periods, replicates, noise_cov, noise_df, noise_error, bias, bias_cov)
     return Calibrated(*study(noisy, true, design, options))

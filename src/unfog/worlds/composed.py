@@ -5,14 +5,15 @@ a score pays: Gaussian noise around it (`Noisy`), or 0 and 1 by its sigmoid (`Bi
 laid out in this order: the contexts' own, the channel's (noise first), those that say whose round it is where
 there are several units, the reward's.
 
-`Sample` is what can be known of a context that is one of a finite sample: Bayes' rule over its atoms. One who
-knows the channel as it is, gamma_t included though not what was lost, has the posterior weights
+`Sample` is the posterior of a context that is one of a finite sample: Bayes' rule over its atoms. Given the
+true channel, gamma_t included, but not the lost coordinates, the posterior weights are
 
     w_i ~ p(chat - gamma_t - u_i),    p the density of the noise in the coordinates that were measured,
 
 Gaussian or Student's t. The Gaussian belief of `best` (worlds/measurement.py) has the sample's first two
-moments right and its shape wrong. Mean and covariance stand for the posterior here: exact for all that
-depends on them alone, expected features of the second degree at most and rewards with Gaussian noise.
+moments right and its shape wrong. Here the posterior is reduced to its mean and covariance, which is exact
+for everything that depends on these alone: expected features of at most the second degree, and rewards with
+Gaussian noise.
 """
 
 from abc import ABC, abstractmethod
@@ -44,53 +45,55 @@ from unfog.worlds.problem import Draws, Emission, Truth
 ActionLaw = Literal["normal", "uniform", "folded"]
 ACTION_LAWS: tuple[ActionLaw, ...] = get_args(ActionLaw)
 MOST_ACTIONS = 10**6
-FEW = 2  # actions that stand for all where a map is looked at that is the same for any number of them
+FEW = 2  # actions that are enough to check a map that does not depend on their number
 ALIKE = (quadratic, product)
-BARE = ("per_arm", "slopes", "own")  # maps whose arms are told apart by their place alone
-PRIORS = 5  # matrices of theta's size while a covariance is checked, and its root taken
+BARE = ("per_arm", "slopes", "own")  # maps whose arms differ by their index alone
+PRIORS = 5  # matrices of theta's size in memory while a covariance is checked and its root computed
 LAWS = ("context_mean", "context_cov", "noise_cov", "bias_cov")
 
 
 class Arms(NamedTuple):
-    """Actions and their map."""
+    """The actions of a world and their feature map."""
 
     build: MapBuilder
     shape: tuple[int, ...]  # (K, ...) of the actions of one trial
-    given: Array | None  # the actions where they are not drawn
+    actions: Array | None  # the actions where they are not drawn
     law: ActionLaw  # uniform: on [-1, 1]; folded: the absolute value of a normal
 
     def one(self) -> FeatureMap:
-        """The features of one set of actions: those given, or all zero; a few where they stand for all."""
-        return self.build(np.zeros((self.looked_at, *self.shape[1:])) if self.given is None else self.given)
+        """The features of one set of actions: those given, or zeros, as few as are enough (`sample_size`)."""
+        return self.build(
+            np.zeros((self.sample_size, *self.shape[1:])) if self.actions is None else self.actions
+        )
 
     @property
-    def looked_at(self) -> int:
-        """How many actions `one` has: of a map that does not depend on their number a few, however many."""
-        return min(FEW, self.shape[0]) if self.build in ALIKE and self.given is None else self.shape[0]
+    def sample_size(self) -> int:
+        """How many actions `one` has: only a few for a map that does not depend on their number."""
+        return min(FEW, self.shape[0]) if self.build in ALIKE and self.actions is None else self.shape[0]
 
     def cells(self) -> int:
-        """Numbers that one design keeps in memory for a moment, beyond a few for each arm."""
+        """Numbers that one design keeps in memory temporarily, beyond a few for each arm."""
         return self.one().cells
 
     def table(self) -> int:
-        """Numbers that the map of one trial keeps; actions that are given are there already."""
-        made, given = self.one(), np.empty(0) if self.given is None else self.given
-        held = made if isinstance(made, tuple) else vars(made).values()
-        own = [x for x in held if isinstance(x, np.ndarray) and not np.may_share_memory(x, given)]
-        return sum(x.size for x in own) * self.shape[0] // self.looked_at
+        """Numbers that the map of one trial keeps, without actions that the caller gave."""
+        features, actions = self.one(), np.empty(0) if self.actions is None else self.actions
+        values = features if isinstance(features, tuple) else vars(features).values()
+        arrays = [x for x in values if isinstance(x, np.ndarray) and not np.may_share_memory(x, actions)]
+        return sum(x.size for x in arrays) * self.shape[0] // self.sample_size
 
     def draws(self) -> dict[str, Draws]:
-        """What actions are made of, where they are drawn."""
+        """The draws that actions are made from; none if the caller gave them."""
         law: Literal["normal", "uniform"] = "uniform" if self.law == "uniform" else "normal"
-        return {} if self.given is not None else {"actions": Draws(law, self.shape)}
+        return {} if self.actions is not None else {"actions": Draws(law, self.shape)}
 
     def features(self, draws: Mapping[str, Array]) -> FeatureMap:
-        """The features of every trial."""
-        if self.given is None:
-            return self.build(_drawn(self.law, draws["actions"]))
+        """The feature map of every trial."""
+        if self.actions is None:
+            return self.build(_draw_actions(self.law, draws["actions"]))
         xp = draws["theta"].__array_namespace__()
         trials = draws["theta"].shape[:-1]
-        return self.build(xp.broadcast_to(xp.asarray(self.given), (*trials, *self.given.shape)))
+        return self.build(xp.broadcast_to(xp.asarray(self.actions), (*trials, *self.actions.shape)))
 
 
 def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arms:
@@ -101,38 +104,38 @@ def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arm
     >>> made.shape, made.one().size
     ((10, 2), 6)
     """
-    build, named = builder(features), isinstance(features, str) and features in BUILT_IN
-    found = next(one for one in ACTION_LAWS if one == validation.one_of("action_law", law, ACTION_LAWS))
+    build, is_built_in = builder(features), isinstance(features, str) and features in BUILT_IN
+    action_law = next(one for one in ACTION_LAWS if one == validation.one_of("action_law", law, ACTION_LAWS))
     if isinstance(actions, bool | int | float | np.number | str) and features != "matrix":
         shape = validation.count("actions", actions, most=MOST_ACTIONS), dim
-        # An arm that has features of its own needs no action: zeros stand for it.
-        made = Arms(build, shape, np.zeros(shape) if features in BARE else None, found)
-        if build not in ALIKE:  # all of them are looked at below
+        # Arms with features of their own need no actions: zeros take their place.
+        result = Arms(build, shape, np.zeros(shape) if features in BARE else None, action_law)
+        if build not in ALIKE:  # the check below needs all of them
             _memory.refuse(("actions", "dim"), f"{shape[0]}, {dim}: they take", 16 * shape[0] * dim)
     else:
-        given = _given(actions, dim, features if named else None)
-        made = Arms(build, given.shape, given, found)
-    check_map(made.one, made.looked_at, dim)
-    return made
+        values = _read_actions(actions, dim, features if is_built_in else None)
+        result = Arms(build, values.shape, values, action_law)
+    check_map(result.one, result.sample_size, dim)
+    return result
 
 
-def _drawn(law: ActionLaw, draws: Array) -> Array:
-    """Actions that follow this law, from its standard draws."""
+def _draw_actions(law: ActionLaw, draws: Array) -> Array:
+    """Actions of this law, from standard draws."""
     if law == "uniform":
         return 2 * draws - 1
     return draws if law == "normal" else abs(draws)
 
 
-def _given(actions: object, dim: int, name: object) -> Array:
-    """The actions where they are given rather than counted; maps made in Python may want any shape."""
+def _read_actions(actions: object, dim: int, name: object) -> Array:
+    """The actions that a caller gives; maps written in Python may take any shape."""
     if name in BARE:
         raise InputError("actions", actions, f"a whole number: with {name} an arm has no numbers of its own")
     if name == "matrix":
         allowed = f"K matrices of m rows of {dim} numbers"
-        found = validation.rows("actions", actions, None, allowed)
-        if found.ndim != 3 or found.shape[2] != dim:
-            raise InputError("actions", f"an array of shape {found.shape}", allowed)
-        return found
+        matrices = validation.rows("actions", actions, None, allowed)
+        if matrices.ndim != 3 or matrices.shape[2] != dim:
+            raise InputError("actions", f"an array of shape {matrices.shape}", allowed)
+        return matrices
     width = None if name is None else dim
     return validation.rows("actions", actions, width, f"a whole number, or K rows of {dim} numbers")
 
@@ -152,7 +155,7 @@ class Noisy(NamedTuple):
 
     @property
     def normals(self) -> int:
-        """The noise, and before it, where there are any, whether the reward is an outlier."""
+        """One for the noise; with outliers another before it, which decides whether the reward is one."""
         return 2 if self.outliers else 1
 
     @property
@@ -171,9 +174,9 @@ class Noisy(NamedTuple):
         if not self.outliers:
             return paid
         xp = paid.__array_namespace__()
-        absurd = normals[..., -2] < NormalDist().inv_cdf(self.outliers)
-        found: Array = xp.where(absurd, xp.asarray(self.outlier, dtype=paid.dtype), paid)
-        return found
+        is_outlier = normals[..., -2] < NormalDist().inv_cdf(self.outliers)
+        rewards: Array = xp.where(is_outlier, xp.asarray(self.outlier, dtype=paid.dtype), paid)
+        return rewards
 
 
 class Binary(NamedTuple):
@@ -207,7 +210,7 @@ class Sample(NamedTuple):
     precision: Array  # (d, d)  of the noise as it is
 
     def posterior(self, emission: Emission, bias: Array) -> Context:
-        """Given a round's measurement, and the bias that all rounds have where it does not drift."""
+        """The posterior given a round's measurement; `bias` is that of all rounds, unless it drifts."""
         noisy = emission.noisy
         xp = noisy.__array_namespace__()
         precision = xp.asarray(self.precision, dtype=noisy.dtype)
@@ -265,16 +268,16 @@ class Composed(ToldFields, ChannelFields, ABC):
 
     @abstractmethod
     def _compose(self) -> Parts:
-        """The parts, checked; asked for once, when they are first needed."""
+        """Make the parts and check them; called once, when they are first needed."""
 
     @cached_property
     def _parts(self) -> Parts:
-        made = self._compose()
-        other = made.channel.noise_cov is not made.known.noise_cov
-        if self.trouble_from and other and isinstance(made.contexts, Atoms):
+        parts = self._compose()
+        has_actual_noise = parts.channel.noise_cov is not parts.known.noise_cov
+        if self.trouble_from and has_actual_noise and isinstance(parts.contexts, Atoms):
             allowed = "0 where contexts are drawn from a sample and actual_noise_cov is given"
             raise InputError("trouble_from", self.trouble_from, allowed)
-        return made._replace(known=told(self, made.known, made.contexts, made.channel))
+        return parts._replace(known=told(self, parts.known, parts.contexts, parts.channel))
 
     @cached_property
     def _prior(self) -> Belief:
@@ -292,7 +295,7 @@ class Composed(ToldFields, ChannelFields, ABC):
 
     @property
     def plain(self) -> bool:
-        """Whether channel, theta and rewards are as agents are told, and no true context is held back."""
+        """Whether channel, theta and rewards are as agents are told, and all true contexts shown at once."""
         return (
             self._parts.channel.plain
             and self._parts.payoff.plain
@@ -322,7 +325,7 @@ class Composed(ToldFields, ChannelFields, ABC):
         return self._parts.arms.shape[0]
 
     def cells(self) -> int:
-        """Numbers that the features of one round keep in memory for a moment."""
+        """Numbers that the features of one round keep in memory temporarily."""
         return self._parts.arms.cells() + self._parts.channel.cells()
 
     def table(self) -> int:
@@ -354,7 +357,7 @@ class Composed(ToldFields, ChannelFields, ABC):
         return type(self._prior)(*map(xp.asarray, self._prior)).sample(self.theta_scale * draws["theta"])
 
     def round_normals(self) -> int:
-        """A context's, its measurement's, its unit's and its reward's."""
+        """The normals of a context, its measurement, its unit and its reward."""
         parts = self._parts
         return parts.contexts.normals + parts.channel.normals() + parts.units.normals + parts.payoff.normals
 
@@ -369,23 +372,23 @@ class Composed(ToldFields, ChannelFields, ABC):
         emission = measurement.emit(parts.channel, context, truth, rest, number, row)._replace(at=at)
         if unit is not None:
             emission = emission._replace(bias=truth.bias, unit=unit if self.tell_units else None)
-        if truth.context is not None:  # it will be found out, so that regret is against the context itself
+        if truth.context is not None:  # it can be learnt, so regret is against the context itself
             xp = context.__array_namespace__()
-            nothing = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
-            return emission._replace(best=Context(context, nothing))
+            no_cov = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)
+            return emission._replace(best=Context(context, no_cov))
         if not self.has_bias:  # likewise
             return emission
         return emission._replace(best=measurement.best(parts.channel, emission, truth.bias, number))
 
     def _context(self, truth: Truth, normals: Array, row: Ints | None) -> Array:
-        """The context of the trial, where there is one for all rounds, else of the round."""
+        """The context of the trial, if all rounds share one, else that of the round."""
         if truth.context is None:
             return self._parts.contexts.draw(normals, row)
         xp = normals.__array_namespace__()
         return xp.broadcast_to(truth.context, (*normals.shape[:-1], truth.context.shape[-1]))
 
     def _unit(self, normals: Array, number: Ints | None) -> Ints | None:
-        """Whose round it is."""
+        """The unit that the round belongs to."""
         parts = self._parts
         before = parts.contexts.normals + parts.channel.normals()
         return parts.units.of(normals[..., before : before + parts.units.normals], number)
@@ -398,7 +401,7 @@ class Composed(ToldFields, ChannelFields, ABC):
         return sample(contexts.atoms, self._parts.channel)
 
     def posterior(self, truth: Truth, emission: Emission) -> Context:
-        """What Bayes' rule says of a context that is one of a sample."""
+        """The posterior of a context that is one of a sample, by Bayes' rule."""
         return self._sample.posterior(emission, truth.bias)
 
     def reward(self, score: Array, normals: Array) -> Array:
@@ -416,7 +419,7 @@ def described(
     blame: tuple[str, ...] = ("actions", "dim"),
     **laws: Numbers,
 ) -> Knowledge:
-    """What agents are told, from fields that are numbers, lists or matrices, checked by their names.
+    """The knowledge of agents, from fields that are numbers, lists or matrices; errors name the field.
 
     `blame` are the fields that say how many features there are.
 
@@ -430,9 +433,9 @@ def described(
     """
     what = f"the prior of {features.size} features takes"
     _memory.refuse(blame, what, PRIORS * 8 * numbers(features, prior_cov))
-    made: dict[str, Any] = {
+    moments: dict[str, Any] = {
         name: (validation.vector if name == "context_mean" else validation.covariance)(name, value, dim)
         for name, value in laws.items()
     }
     mean, cov = prior(features, prior_mean, prior_cov)
-    return Knowledge(**made, prior_mean=mean, prior_cov=cov, reward_var=payoff.variance)
+    return Knowledge(**moments, prior_mean=mean, prior_cov=cov, reward_var=payoff.variance)

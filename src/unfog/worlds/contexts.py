@@ -12,10 +12,10 @@ Units are devices or persons with biases of their own. Every round belongs to on
 Agents that are told keep a state of the channel for each unit (agents/round.py). Runs with and without
 `tell_units` have all else in common, and the first unit has the bias that a world of one has.
 
-A `Clock` has the times of the rows of a record, which go on where the record is begun again. A trial walks
-through the rows and comes from the last one to the first: the time between them is the whole span of the
-record and then some, rounded up to weeks of hours, so that the hour of the day and the day of the week stay
-what they were.
+A `Clock` has the times of the rows of a record, and continues when the record starts over. A trial walks
+through the rows, and after the last one comes the first: the time between them is the span of the record plus
+a gap, such that a lap is a whole number of weeks. So the hour of the day and the day of the week of a row
+stay the same.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def as_told(known: Knowledge) -> Gaussian:
 
 
 class Sphere(NamedTuple):
-    """Parts of the context, as many numbers each, that have one length and any direction alike."""
+    """Contexts of parts of equal size, each of a fixed length and a uniform direction."""
 
     parts: int
     length: Array  # ()
@@ -91,7 +91,7 @@ class Sphere(NamedTuple):
 
 
 def sphere(known: Knowledge, parts: int) -> Sphere:
-    """With the moments that agents are told, which must be those of a sphere."""
+    """The sphere with the moments that agents are told, which must be those of a sphere."""
     size = known.context_mean.shape[0]
     variance = known.context_cov[0, 0]
     if np.any(known.context_mean):
@@ -102,7 +102,7 @@ def sphere(known: Knowledge, parts: int) -> Sphere:
 
 
 class Atoms(NamedTuple):
-    """Each of these as likely as any other."""
+    """Atoms with equal probabilities."""
 
     atoms: Array  # (n, d)
 
@@ -116,9 +116,9 @@ class Atoms(NamedTuple):
         xp = normals.__array_namespace__()
         atoms = xp.asarray(self.atoms, dtype=normals.dtype)
         uniform = xp.exp(-0.5 * (normals[..., 0] ** 2 + normals[..., 1] ** 2))
-        place = xp.clip(xp.floor(uniform * atoms.shape[0]), 0, atoms.shape[0] - 1)
-        found: Array = atoms[place.astype(xp.int32)]
-        return found
+        index = xp.clip(xp.floor(uniform * atoms.shape[0]), 0, atoms.shape[0] - 1)
+        context: Array = atoms[index.astype(xp.int32)]
+        return context
 
 
 class Rows(NamedTuple):
@@ -128,19 +128,19 @@ class Rows(NamedTuple):
 
     @property
     def normals(self) -> int:
-        """As many as a Gaussian context, none of them used: runs with and without data share the rest."""
+        """As many as for Gaussian contexts, but unused, so that runs with and without data share all else."""
         return self.rows.shape[1]
 
     def draw(self, normals: Array, row: Ints | None) -> Array:
         """The row of this round."""
         xp = normals.__array_namespace__()
-        found: Array = xp.asarray(self.rows)[row]
-        return found
+        context: Array = xp.asarray(self.rows)[row]
+        return context
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UnitFields:
-    """How many units there are, and whose turn it is: fields of worlds that can have several."""
+    """How many units there are, and how rounds are assigned to them: fields of worlds with units."""
 
     units: int = 1
     unit_order: str = "random"
@@ -148,7 +148,7 @@ class UnitFields:
 
 
 class Units(NamedTuple):
-    """Whose round it is."""
+    """How rounds are assigned to units."""
 
     number: int = 1
     drawn: bool = True  # at random; otherwise they take turns
@@ -164,32 +164,32 @@ class Units(NamedTuple):
             return None
         xp: Any = normals.__array_namespace__()
         if not self.drawn:
-            turn = xp.asarray(0 if number is None else number) % self.number
-            return xp.broadcast_to(turn, normals.shape[:-1])
+            unit = xp.asarray(0 if number is None else number) % self.number
+            return xp.broadcast_to(unit, normals.shape[:-1])
         uniform = xp.exp(-0.5 * (normals**2).sum(-1))
         return xp.clip(xp.floor(uniform * self.number), 0, self.number - 1).astype(xp.int32)
 
 
 def units(fields: UnitFields) -> Units:
-    """Those that these fields describe, checked."""
+    """The units that these fields describe, checked."""
     number = validation.count("units", fields.units, most=MOST_UNITS)
     drawn = validation.one_of("unit_order", fields.unit_order, ORDERS) == "random"
     validation.flag("tell_units", fields.tell_units)
     return Units(number, drawn)
 
 
-def refuse_shared(field: str, value: Numbers, number: int) -> None:
-    """Refuse what one unit alone can have: a number other than 0."""
+def check_single_unit(field: str, value: Numbers, number: int) -> None:
+    """Raise InputError for a value other than 0 if there are several units."""
     if number > 1 and (np.ndim(value) or value != 0):
         raise InputError(field, value, "0 where there are several units")
 
 
 def own(values: Array, unit: Ints, *where: Any) -> Array:
-    """What belongs to a unit (trials, ...), of values (trials, units, ...), at places further on."""
+    """The values (trials, units, ...) of each round's unit (trials, ...), further indexed by `where`."""
     xp = values.__array_namespace__()
     trial = xp.arange(values.shape[0]).reshape(-1, *[1] * (unit.ndim - 1))
-    found: Array = values[(trial, unit, *where)]
-    return found
+    part: Array = values[(trial, unit, *where)]
+    return part
 
 
 class Clock(NamedTuple):
@@ -199,12 +199,12 @@ class Clock(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return len(self.times)
 
     @property
     def lap(self) -> float:
-        """From a row to the same row when its turn comes again: twice the span and the gap, in weeks."""
+        """The hours from a row to the same row a lap later: twice the span and the gap, in whole weeks."""
         twice = 2 * float(self.times[-1] - self.times[0]) + GAP
         return WEEK * -(-twice // WEEK)
 

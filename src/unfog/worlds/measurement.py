@@ -1,4 +1,4 @@
-"""What a channel does to a context, which true contexts are shown and when, and what agents are told.
+"""How a channel measures a context, which true contexts are shown and when, and what agents are told.
 
 A world shows true contexts to agents that want them:
 
@@ -9,13 +9,13 @@ A world shows true contexts to agents that want them:
 
 A round has 1 + d uniform numbers of its own, from a stream that nothing else is drawn from: a context is
 shown where the first is below `revealed`, a coordinate where its own is below `reveal_share`. So what is
-shown goes with nothing else that happens, is the same for all agents, and is nested: what is shown at random
-at one share is shown at every larger one, in runs that have everything else in common.
+shown is independent of everything else and the same for all agents. It is also nested: what is shown at
+random at one share is shown at every larger one, in runs that have everything else in common.
 
 A channel may do more than add a bias and Gaussian noise:
 
     actual noise   the noise has another covariance than agents are told
-    tails          it is Student's t, with so many degrees of freedom and that covariance as its scale
+    tails          it is Student's t, with this number of degrees of freedom and that covariance as its scale
     missing        every coordinate of chat is lost with this probability, and reads mu_c
     drift          the bias walks, gamma_t = gamma_{t-1} + N(0, Sigma_drift), for `drift_rounds` rounds
     trouble from   the other noise and the walk begin in this round; before it the channel is as told
@@ -23,17 +23,18 @@ A channel may do more than add a bias and Gaussian noise:
 Errors can also come from a record, one row a round, in place of noise and a bias that are drawn; coordinates
 may be lost and drift be added all the same.
 
-Regret is measured against one who knows the channel as it is (`best`), gamma_t included, though not what was
-lost. Under heavy tails this belief is not Gaussian; its mean and covariance are exact, and so is all that
-depends on them alone: expected features of the second degree at most, rewards with Gaussian noise.
+Regret is measured against an oracle that knows the true channel (`best`), gamma_t included, but not the lost
+coordinates. Under heavy tails its belief is not Gaussian; the mean and covariance are exact, and so is
+everything that depends on them alone: expected features of at most the second degree, rewards with Gaussian
+noise.
 
-Agents may be told more of the law of contexts than its mean and covariance. `told_contexts` are true contexts
-of the past: so many of a sample that the world has (users, hours of a calibration), without repetition, or
-else drawn from its law. Without it agents are told the whole sample, where there is one. `told_noisy` are
-noisy contexts that were read through one bias, which is no trial's: agents are told a mixture of Gaussians
-fitted to so many of them and moved to the told mean of contexts (channel/deconvolution.py). Both are the same
-in every trial and for every seed: they are part of the problem. Oracles and yardsticks know all contexts
-there are, whatever agents are told.
+Agents may be told more of the law of contexts than its mean and covariance. `told_contexts` is a number of
+true contexts of the past: taken from a sample that the world has (users, hours of a calibration), without
+repetition, or else drawn from its law. With 0 agents are told the complete sample, if there is one.
+`told_noisy` is a number of noisy contexts that were read through one bias, which is not that of any trial:
+agents are told a mixture of Gaussians fitted to them and moved to the told mean of contexts
+(channel/deconvolution.py). Both are the same in every trial and for every seed: they are part of the problem.
+Oracles and yardsticks know all contexts there are, whatever agents are told.
 """
 
 from collections.abc import Mapping
@@ -60,10 +61,10 @@ from unfog.worlds.problem import Draws, Emission, Truth
 MOST_LATE = 10_000
 MOST_WALK = 10**6
 MOST_TAILS = 1000
-MOST_TOLD = 100_000
+MOST_EXAMPLES = 100_000
 COMPONENTS = 5  # of the mixture that agents are told
 WAYS = ("random", "every", "asked")
-ROUNDING = 1e-9  # (t + 1) revealed is a whole number where it is one to so many digits
+ROUNDING = 1e-9  # (t + 1) revealed counts as a whole number if it is this close to one
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,12 +78,12 @@ class RevealFields:
 
     @property
     def asked(self) -> bool:
-        """Whether true contexts are shown where an agent asks for them, and not otherwise."""
+        """Whether true contexts are shown only where an agent asks for them."""
         return self.reveal == "asked"
 
     @property
     def chosen(self) -> bool:
-        """Whether it is decided round by round what is shown."""
+        """Whether what is shown differs from round to round."""
         return self.asked or self.revealed < 1 or self.reveal_share < 1
 
     @property
@@ -91,10 +92,10 @@ class RevealFields:
         return self.late > 0 or self.chosen
 
     def shown(self, uniforms: Array, number: Ints) -> Array | None:
-        """1 where it is shown, 0 where not, of a context (...,) or of its coordinates (..., d); None: all.
+        """A mask of what is shown, of contexts (...,) or of coordinates (..., d); None: all is shown.
 
-        Uniforms (..., 1 + d) of the rounds of these numbers. Nothing is shown that would have to be asked
-        for: who asks puts what was asked for in its place.
+        `uniforms` (..., 1 + d) are those of the rounds with these numbers. With "asked" the mask is zero:
+        whoever asks replaces it by what was asked for.
         """
         if not self.chosen:
             return None
@@ -102,19 +103,19 @@ class RevealFields:
         if self.asked:
             return xp.zeros_like(first)
         random = self.reveal == "random"
-        whole: Any = first < self.revealed if random else _grows(self.revealed, number, first)
+        is_shown: Any = first < self.revealed if random else _grows(self.revealed, number, first)
         if self.reveal_share == 1:
-            return whole.astype(first.dtype)
-        found: Array = (whole[..., None] & (uniforms[..., 1:] < self.reveal_share)).astype(first.dtype)
-        return found
+            return is_shown.astype(first.dtype)
+        mask: Array = (is_shown[..., None] & (uniforms[..., 1:] < self.reveal_share)).astype(first.dtype)
+        return mask
 
 
 def _grows(share: float, number: Ints, like: Array) -> Array:
-    """Where floor((t + 1) share) is more than floor(t share), in the shape of another array."""
+    """Whether floor((t + 1) share) exceeds floor(t share), in the shape of `like`."""
     xp = like.__array_namespace__()
     before, after = (xp.floor(xp.asarray(number + one) * share + ROUNDING) for one in (0, 1))
-    found: Array = xp.broadcast_to(after > before, like.shape)
-    return found
+    grows: Array = xp.broadcast_to(after > before, like.shape)
+    return grows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,12 +139,12 @@ class ToldFields:
 
 
 class Channel(NamedTuple):
-    """A channel with everything made that can be made once."""
+    """A channel with everything that can be computed in advance."""
 
     known: Knowledge  # as agents are told
     noise_cov: Array  # (d, d)  as it is
     noise_root: Array  # (d, d)
-    told_root: Array  # (d, d)  of the noise as agents are told of it
+    believed_root: Array  # (d, d)  of the noise as agents are told of it
     bias_root: Array  # (d, d)
     drift_root: Array | None  # (d, d)
     errors: Array | None  # (n, d)  of a record, in place of the bias and the noise
@@ -158,12 +159,12 @@ class Channel(NamedTuple):
     together: int = 1  # how many coordinates next to each other get lost together
 
     def normals(self) -> int:
-        """Standard normals of a round: d for the noise, used or not, and what is out of the ordinary."""
+        """Standard normals of a round: d for the noise, used or not, and those for tails and lost values."""
         dim = self.noise_root.shape[0]
         return dim + self.tails + dim * (self.missing > 0)
 
     def cells(self) -> int:
-        """Numbers that a measurement keeps in memory for a moment, beyond a few for each coordinate."""
+        """Numbers that a measurement keeps in memory temporarily, beyond a few for each coordinate."""
         square = self.noise_root.size
         grid = 0 if self.heavy is None else 3 * len(self.heavy.logs) + 4 * square
         return self.tails + grid + 6 * square * (self.missing > 0)
@@ -175,17 +176,17 @@ class Channel(NamedTuple):
         return {"bias": Draws("normal", (dim,)), **({} if self.drift_root is None else walk)}
 
     def bias(self, draws: Mapping[str, Array]) -> tuple[Array, Array | None]:
-        """gamma* of a trial, zero where errors are recorded; and of every round, where steps are given."""
+        """gamma* of a trial, zero if errors are recorded; and the bias of every round if it drifts."""
         xp = draws["bias"].__array_namespace__()
         bias = matvec(xp.asarray(self.bias_root), draws["bias"])
         bias = bias if self.errors is None else xp.zeros_like(bias)
         if "walk" not in draws:
             return bias, None
-        moved = matvec(xp.asarray(self.drift_root), draws["walk"][..., 1:, :])
-        return bias, xp.cumulative_sum(xp.concat([bias[..., None, :], moved], axis=-2), axis=-2)
+        steps = matvec(xp.asarray(self.drift_root), draws["walk"][..., 1:, :])
+        return bias, xp.cumulative_sum(xp.concat([bias[..., None, :], steps], axis=-2), axis=-2)
 
     def of_units(self, bias: Array, draws: Array) -> Array:
-        """The biases of all units (..., units, d): the first one's, and others' from draws."""
+        """The biases of all units (..., units, d): `bias` for the first, draws for the others."""
         xp = draws.__array_namespace__()
         others = matvec(xp.asarray(self.bias_root), draws)
         return xp.concat([bias[..., None, :], others], axis=-2)
@@ -201,17 +202,17 @@ def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None
     0.1
     """
     check_channel(fields)
-    actual = _given("actual_noise_cov", fields.actual_noise_cov, known)
-    drift = _given("drift_cov", fields.drift_cov, known)
-    for field, odd in (("tails", fields.tails), ("actual_noise_cov", actual is not None)):
-        if odd and errors is not None:
+    actual = _read_covariance("actual_noise_cov", fields.actual_noise_cov, known)
+    drift = _read_covariance("drift_cov", fields.drift_cov, known)
+    for field, is_set in (("tails", fields.tails), ("actual_noise_cov", actual is not None)):
+        if is_set and errors is not None:
             raise InputError(field, getattr(fields, field), "0 where errors come from the data")
     noise = known.noise_cov if actual is None else actual
     return Channel(
         known=known,
         noise_cov=noise,
         noise_root=from_moments(noise[0], noise).root,
-        told_root=from_moments(noise[0], known.noise_cov).root,
+        believed_root=from_moments(noise[0], known.noise_cov).root,
         bias_root=from_moments(noise[0], known.bias_cov).root,
         drift_root=None if drift is None else from_moments(drift[0], drift).root,
         errors=None if errors is None else np.where(np.isnan(errors), 0.0, errors),
@@ -227,7 +228,7 @@ def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None
 
 
 def check_channel(fields: ChannelFields) -> None:
-    """Refuse what needs no knowledge to be refused."""
+    """Check the fields that can be checked without the knowledge of agents."""
     if validation.count("tails", fields.tails, 0, MOST_TAILS) in (1, 2):
         raise InputError("tails", fields.tails, "0 for Gaussian noise, or 3 and more degrees of freedom")
     check_revealing(fields)
@@ -241,7 +242,7 @@ def check_channel(fields: ChannelFields) -> None:
 
 
 def check_revealing(fields: RevealFields) -> None:
-    """Refuse what cannot be shown."""
+    """Check the fields that say which true contexts are shown."""
     check_share("revealed", fields.revealed, 1.0)
     check_share("reveal_share", fields.reveal_share, 1.0)
     validation.one_of("reveal", fields.reveal, WAYS)
@@ -249,14 +250,14 @@ def check_revealing(fields: RevealFields) -> None:
 
 
 def check_share(field: str, share: object, most: float) -> None:
-    """Refuse what is no number from 0 to so much."""
+    """Raise InputError unless the share is a number from 0 to `most`."""
     number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
     if not number or not 0 <= share <= most:  # type: ignore[operator]
         raise InputError(field, validation.shown(share), f"a number from 0 to {most:g}")
 
 
-def _given(field: str, value: Numbers, known: Knowledge) -> Array | None:
-    """A covariance, or None where it is the number 0: nothing out of the ordinary."""
+def _read_covariance(field: str, value: Numbers, known: Knowledge) -> Array | None:
+    """A covariance, or None for the number 0, which stands for the default."""
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
         return None
     try:
@@ -278,7 +279,7 @@ def emit(
     extra = normals[..., dim:]
     if channel.errors is None:
         noise = matvec(
-            _by_now(channel, channel.noise_root, channel.told_root, number, xp), normals[..., :dim]
+            _current(channel, channel.noise_root, channel.believed_root, number, xp), normals[..., :dim]
         )
     else:
         noise = xp.asarray(channel.errors)[row]
@@ -289,54 +290,54 @@ def emit(
     if channel.missing:
         lots = extra[..., tails : tails + dim]
         lots = xp.repeat(lots[..., :: channel.together], channel.together, axis=-1)
-        kept = (lots >= NormalDist().inv_cdf(channel.missing)).astype(noisy.dtype)
-        mask = kept if mask is None else mask * kept
+        is_measured = (lots >= NormalDist().inv_cdf(channel.missing)).astype(noisy.dtype)
+        mask = is_measured if mask is None else mask * is_measured
     if mask is not None:
         noisy = xp.where(mask > 0, noisy, xp.asarray(channel.known.context_mean))
     return Emission(context, noisy, None if channel.drift_root is None else bias, mask)
 
 
-def _by_now(channel: Channel, actual: Array, told: Array, number: Ints | None, xp: Any) -> Array:
-    """Of two (d, d) what holds in a round of this number: as told until the trouble begins."""
-    actual, told = xp.asarray(actual), xp.asarray(told)
+def _current(channel: Channel, actual: Array, believed: Array, number: Ints | None, xp: Any) -> Array:
+    """The matrix (d, d) that holds in a round: the believed one until the trouble begins, then the actual."""
+    actual, believed = xp.asarray(actual), xp.asarray(believed)
     if number is None or channel.trouble_from == 0:
         return actual
-    found: Array = xp.where((xp.asarray(number) >= channel.trouble_from)[..., None, None], actual, told)
-    return found
+    current: Array = xp.where((xp.asarray(number) >= channel.trouble_from)[..., None, None], actual, believed)
+    return current
 
 
 def best(channel: Channel, emission: Emission, bias: Array, number: Ints | None = None) -> Context | None:
-    """What one believes of the context who knows the channel and its bias; None where agents are told all."""
+    """The belief of an oracle that knows the channel and its bias; None if agents are told all of that."""
     if channel.plain and emission.bias is None:
         return None
     noisy, mask, bias = emission.noisy, emission.mask, bias if emission.bias is None else emission.bias
     xp = noisy.__array_namespace__()
     known = channel.known
     mean, cov = map(xp.asarray, (known.context_mean, known.context_cov))
-    noise = _by_now(channel, channel.noise_cov, known.noise_cov, number, xp)
+    noise = _current(channel, channel.noise_cov, known.noise_cov, number, xp)
     if channel.heavy is not None:
         heavy = student.Noise(*map(xp.asarray, channel.heavy))
-        moved, left = student.moments(student.mixture(heavy, cov, noisy - mean - bias), cov)
-        return Context(mean + moved, left)
+        shift, cov_after = student.moments(student.mixture(heavy, cov, noisy - mean - bias), cov)
+        return Context(mean + shift, cov_after)
     if mask is None and channel.trouble_from == 0:
-        shrunk = Shrinkage(*map(xp.asarray, channel.shrinkage))
+        shrinkage = Shrinkage(*map(xp.asarray, channel.shrinkage))
     elif mask is None:
-        shrunk = knowledge.shrinkage(mean, cov, noise)
+        shrinkage = knowledge.shrinkage(mean, cov, noise)
     else:
-        shrunk = knowledge.masked_shrinkage(mean, cov, noise, mask)
-    return Context(knowledge.posterior_mean(shrunk, noisy, bias), shrunk.cov)
+        shrinkage = knowledge.masked_shrinkage(mean, cov, noise, mask)
+    return Context(knowledge.posterior_mean(shrinkage, noisy, bias), shrinkage.cov)
 
 
 def check_told(fields: ToldFields) -> None:
-    """Refuse what needs no world to be refused."""
-    validation.count("told_contexts", fields.told_contexts, 0, MOST_TOLD)
+    """Check the fields that can be checked without the world."""
+    validation.count("told_contexts", fields.told_contexts, 0, MOST_EXAMPLES)
     least, noisy = COMPONENTS * 10, fields.told_noisy
-    if validation.count("told_noisy", noisy, 0, MOST_TOLD) and noisy < least:
-        raise InputError("told_noisy", noisy, f"0, or a whole number from {least} to {MOST_TOLD}")
+    if validation.count("told_noisy", noisy, 0, MOST_EXAMPLES) and noisy < least:
+        raise InputError("told_noisy", noisy, f"0, or a whole number from {least} to {MOST_EXAMPLES}")
 
 
 def told(fields: ToldFields, known: Knowledge, contexts: Contexts, channel: Channel) -> Knowledge:
-    """What agents know, with what these fields add to it."""
+    """The knowledge of agents, with what these fields add to it."""
     check_told(fields)
     if fields.told_contexts:
         known = known._replace(sample=_sample(fields.told_contexts, known.sample, contexts))
@@ -345,25 +346,25 @@ def told(fields: ToldFields, known: Knowledge, contexts: Contexts, channel: Chan
     return known
 
 
-def _sample(number: int, given: Array | None, contexts: Contexts) -> Array:
-    """Some of the contexts given, or new ones."""
-    source = generator(0, 0, "told contexts")
-    if given is None:
-        return contexts.draw(source.standard_normal((number, contexts.normals)), None)
-    if number > len(given):
-        raise InputError("told_contexts", number, f"0 for all, or at most the {len(given)} that there are")
-    return given[source.permutation(len(given))[:number]]
+def _sample(number: int, sample: Array | None, contexts: Contexts) -> Array:
+    """Some contexts of a sample, or new ones if there is no sample."""
+    rng = generator(0, 0, "told contexts")
+    if sample is None:
+        return contexts.draw(rng.standard_normal((number, contexts.normals)), None)
+    if number > len(sample):
+        raise InputError("told_contexts", number, f"0 for all, or at most the {len(sample)} that there are")
+    return sample[rng.permutation(len(sample))[:number]]
 
 
 def _mixture(number: int, known: Knowledge, contexts: Contexts, channel: Channel) -> Mixture:
-    """Fitted to noisy contexts: their noise is the one there is, the fit takes it for the one told."""
+    """A mixture fitted to noisy contexts, which have the actual noise; the fit assumes the believed one."""
     if isinstance(contexts, Rows):
         raise InputError("told_noisy", number, "0 where contexts come from a record")
     least = COMPONENTS * (len(known.context_mean) + 1)
     if number < least:
         raise InputError("told_noisy", number, f"0, or at least {least} for contexts of this dimension")
-    source = generator(0, 0, "told noisy contexts")
-    true = contexts.draw(source.standard_normal((number, contexts.normals)), None)
-    bias = channel.bias_root @ source.standard_normal(true.shape[1])
-    noisy = true + bias + source.standard_normal(true.shape) @ channel.noise_root.T
+    rng = generator(0, 0, "told noisy contexts")
+    true = contexts.draw(rng.standard_normal((number, contexts.normals)), None)
+    bias = channel.bias_root @ rng.standard_normal(true.shape[1])
+    noisy = true + bias + rng.standard_normal(true.shape) @ channel.noise_root.T
     return deconvolve(noisy, known.noise_cov, components=COMPONENTS, mean=known.context_mean)

@@ -12,7 +12,7 @@ from unfog.maths.arrays import Array, Ints
 
 
 class Truth(NamedTuple):
-    """What nature fixes once a trial. Only the features are for the agent's eyes."""
+    """What nature draws once per trial. Agents see nothing of it but the features."""
 
     theta: Array  # (..., m)  theta*
     bias: Array  # (..., d)  gamma*
@@ -25,7 +25,7 @@ class Truth(NamedTuple):
 
 
 class Emission(NamedTuple):
-    """What nature makes every round."""
+    """What nature draws in every round."""
 
     context: Array  # (..., d)  c_t
     noisy: Array  # (..., d)  chat_t; mu_c where a coordinate was lost
@@ -34,7 +34,9 @@ class Emission(NamedTuple):
     revealed: Array | None = None  # (...,) or (..., d)  1 where the true context will be shown; None: always
     at: Array | None = None  # (...,)  the time; None: the number of the round
     unit: Ints | None = None  # (...,)  whose context it is; None: there is one unit
-    best: Context | None = None  # what one believes who knows the channel; None: as agents are told of it
+    best: Context | None = (
+        None  # the belief of an oracle that knows the channel; None: it is as agents are told
+    )
 
 
 class Draws(NamedTuple):
@@ -43,10 +45,10 @@ class Draws(NamedTuple):
     law: Literal["normal", "uniform"]
     shape: tuple[int, ...]
 
-    def of(self, source: np.random.Generator, *number: int) -> Array:
-        """So many of them, (*number, *shape), from a generator."""
+    def of(self, rng: np.random.Generator, *number: int) -> Array:
+        """Draws (*number, *shape) from a generator."""
         shape = (*number, *self.shape)
-        return source.standard_normal(shape) if self.law == "normal" else source.random(shape)
+        return rng.standard_normal(shape) if self.law == "normal" else rng.random(shape)
 
 
 class Problem(Protocol):
@@ -68,7 +70,7 @@ class Problem(Protocol):
 
     @property
     def discrete(self) -> bool:
-        """Whether contexts are drawn from a finite sample, so that all that can be known of one is known."""
+        """Whether contexts are drawn from a finite sample, so that exact posteriors can be computed."""
         ...
 
     @property
@@ -103,11 +105,11 @@ class Problem(Protocol):
 
     @property
     def chosen(self) -> bool:
-        """Whether it is decided round by round what is shown: `shown` then takes 1 + d uniforms a round."""
+        """Whether what is shown differs from round to round: `shown` then takes 1 + d uniforms a round."""
         ...
 
     def shown(self, uniforms: Array, number: Ints) -> Array | None:
-        """1 where a true context (...,) or coordinate (..., d) is shown, 0 where not; None: all is."""
+        """A mask: 1 where a true context (...,) or coordinate (..., d) is shown, else 0; None: all are."""
         ...
 
     def arms(self) -> int:
@@ -115,7 +117,7 @@ class Problem(Protocol):
         ...
 
     def cells(self) -> int:
-        """Numbers that the features of one round keep in memory for a moment."""
+        """Numbers that the features of one round keep in memory temporarily."""
         ...
 
     def table(self) -> int:
@@ -139,7 +141,7 @@ class Problem(Protocol):
         ...
 
     def posterior(self, truth: Truth, emission: Emission) -> Context:
-        """What Bayes' rule over the sample says of a context, to one who knows the channel: if `discrete`."""
+        """The posterior of a context by Bayes' rule over the sample, given the channel, if `discrete`."""
         ...
 
     def reward(self, score: Array, normals: Array) -> Array:

@@ -9,9 +9,9 @@ standard deviations; scores are (a * c)'theta*.
 The true context is in the data and the bias is not: regret is against c_t. To see what a departure from the
 Gaussian model costs, contexts or errors can be drawn from the model instead, in the same units.
 
-What agents are told of time are constants found in the rows that calibrate, fitted once for the same rows.
-Where these cannot say it, agents are told of no time. Contexts or errors that are drawn from the calibrated
-model, one by one, have no time, and agents are told so.
+Agents are told the time constants that were fitted to the calibration rows, once for the same rows. If these
+rows do not suffice, agents are told of no time. Contexts or errors that are drawn from the calibrated model
+are independent of time, and agents are told so.
 
 A record of one's own (`Columns`) is a table with columns for time, noisy contexts and true ones. A row that
 lacks a true value cannot be played and is left out, which the world's note says; a noisy value that is
@@ -39,8 +39,8 @@ from unfog.worlds.contexts import Clock, Contexts, Rows, as_told
 from unfog.worlds.measurement import channel
 
 SOURCES = ("data", "gaussian")
-LEVEL = 1.0  # a context in average air: at 0, arms would be alike to an agent that knows the mean alone
-STRETCHES = 10  # that the calibration is cut into where no column says which rows may share a bias
+LEVEL = 1.0  # the mean context: at 0, arms would be alike to an agent that knows the mean alone
+STRETCHES = 10  # into which the calibration is cut if no column says which rows may share a bias
 EMPTY = frozenset(
     case(word) for word in ("", "na", "nan", "none", "null") for case in (str.lower, str.upper, str.title)
 )
@@ -52,7 +52,7 @@ class Record(NamedTuple):
     """Pairs in the order of time, none missing."""
 
     true: Array  # (n, d)
-    raw: Array  # (n, d)  the sensors beside, in units of their own
+    raw: Array  # (n, d)  the sensor readings, in units of their own
     groups: Ints  # (n,)   pairs that may share a bias: weeks
     times: Array  # (n,)   never going back
 
@@ -85,26 +85,26 @@ class Recorded(Composed):
         validation.flag("hindsight", self.hindsight)
         zero, one = np.zeros(self.dim), np.eye(self.dim)
         unseen = Calibration(zero, one, zero, one, one, 0, zero[None])
-        self._played(unseen, zero[None], zero[None], np.zeros(1))
+        self._make_parts(unseen, zero[None], zero[None], np.zeros(1))
         measurement.check_told(self)
 
     @property
     @abstractmethod
     def dim(self) -> int:
-        """How many coordinates; known before the record is."""
+        """How many coordinates; known before the record is read."""
 
     @abstractmethod
     def record(self) -> Record:
-        """The data."""
+        """Read the record."""
 
     @property
     def rewards(self) -> Rewards:
-        """Scores plus noise; known before the record is."""
+        """Scores plus noise; known before the record is read."""
         return Identity()
 
     def _compose(self) -> Parts:
         record = self.record()
-        found, contexts, noisy = calibrated(record, self.calibration, self.hindsight)
+        calibration, contexts, noisy = calibrated(record, self.calibration, self.hindsight)
         rest = slice(self.calibration, None)
         first = slice(self.calibration)
         tempo, why = None, "agents are told of no time: they calibrate in hindsight"
@@ -112,21 +112,23 @@ class Recorded(Composed):
             tempo, why = fitted_tempo(noisy[first], contexts[first], record.times[first])
         if why:
             object.__setattr__(self, "note", "; ".join(filter(None, (self.note, why))))
-        return self._played(found, contexts[rest], (noisy - contexts)[rest], record.times[rest], tempo)
+        return self._make_parts(
+            calibration, contexts[rest], (noisy - contexts)[rest], record.times[rest], tempo
+        )
 
-    def _played(
-        self, found: Calibration, rows: Array, errors: Array, times: Array, tempo: Tempo | None = None
+    def _make_parts(
+        self, calibration: Calibration, rows: Array, errors: Array, times: Array, tempo: Tempo | None = None
     ) -> Parts:
         """The world of a calibration and the rows to play, (n, d), at these times (n,)."""
         payoff = Noisy(validation.positive("reward_var", self.reward_var))
-        made = arms(self.actions, self.action_law, "product", self.dim)
-        laws = {name: getattr(found, name) for name in LAWS}
-        known = described(self.dim, made.one(), payoff, self.prior_mean, self.prior_cov, **laws)
-        tempo = drawn(tempo, found, self.contexts != "data", self.channel != "data")
-        known = known._replace(sample=found.contexts, tempo=tempo)
+        arm_set = arms(self.actions, self.action_law, "product", self.dim)
+        laws = {name: getattr(calibration, name) for name in LAWS}
+        known = described(self.dim, arm_set.one(), payoff, self.prior_mean, self.prior_cov, **laws)
+        tempo = drawn(tempo, calibration, self.contexts != "data", self.channel != "data")
+        known = known._replace(sample=calibration.contexts, tempo=tempo)
         contexts: Contexts = Rows(rows) if self.contexts == "data" else as_told(known)
         recorded = errors if self.channel == "data" else None
-        return Parts(known, contexts, channel(self, known, recorded), made, payoff, Clock(times))
+        return Parts(known, contexts, channel(self, known, recorded), arm_set, payoff, Clock(times))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,10 +148,10 @@ class Columns(Recorded):
     def __post_init__(self) -> None:
         """Check every field; the table is not needed for it."""
         for name in ("noisy", "true"):
-            given = vars(self)[name]
-            named = isinstance(given, list | tuple) and all(isinstance(one, str) and one for one in given)
-            if not named or not given or len(set(given)) < len(given):
-                raise InputError(name, given, "a list of names of columns, all different")
+            names = vars(self)[name]
+            is_list = isinstance(names, list | tuple) and all(isinstance(one, str) and one for one in names)
+            if not is_list or not names or len(set(names)) < len(names):
+                raise InputError(name, names, "a list of names of columns, all different")
         if len(self.noisy) != len(self.true):
             raise InputError("noisy", list(self.noisy), f"as many columns as true, {len(self.true)}")
         for name in ("time", "groups"):
@@ -164,36 +166,40 @@ class Columns(Recorded):
 
     @abstractmethod
     def _table(self) -> tuple[Mapping[str, Any], Sequence[int] | None, str]:
-        """The columns, the numbers of the rows (None: from 1), and what refusals call the table."""
+        """The columns, the numbers of the rows (None: from 1), and the name of the table in errors."""
 
     def _columns(self) -> dict[str, Column]:
-        """The columns that are named."""
+        """Read the columns that the fields name."""
         table, rows, source = self._table()
-        named = [("time", self.time), *(("noisy", one) for one in self.noisy)]
-        named += [*(("true", one) for one in self.true), *([("groups", self.groups)] if self.groups else [])]
-        names = [check_there(table, field, name, source) for field, name in named]
+        fields = [("time", self.time), *(("noisy", one) for one in self.noisy)]
+        fields += [*(("true", one) for one in self.true), *([("groups", self.groups)] if self.groups else [])]
+        names = [check_there(table, field, name, source) for field, name in fields]
         return columns(table, names, word=f"{source}, row", rows=rows, empty=EMPTY)
 
     def record(self) -> Record:
         """The rows that have a true value for each coordinate."""
-        own = self._columns()
-        true, raw = (_matrix([own[name] for name in names]) for names in (self.true, self.noisy))
-        when = times(own[self.time])
-        whole = np.asarray(np.isfinite(true).all(axis=1))
-        if not whole.all():
-            left_out = f"{(~whole).sum():,} of {len(whole):,} rows lack a true value and are left out"
+        table = self._columns()
+        true, raw = (_matrix([table[name] for name in names]) for names in (self.true, self.noisy))
+        all_times = times(table[self.time])
+        is_complete = np.asarray(np.isfinite(true).all(axis=1))
+        if not is_complete.all():
+            left_out = (
+                f"{(~is_complete).sum():,} of {len(is_complete):,} rows lack a true value and are left out"
+            )
             object.__setattr__(self, "note", left_out)
-        labels = np.arange(int(whole.sum())) // max(1, self.calibration // STRETCHES)
+        labels = np.arange(int(is_complete.sum())) // max(1, self.calibration // STRETCHES)
         if self.groups:
-            given = np.array([text(one) for one in own[self.groups].cells.tolist()])
-            labels = np.unique(given[whole], return_inverse=True)[1]
-        found = Record(true[whole], raw[whole], labels, when[whole])
-        twice = (np.diff(found.times) == 0) & (np.diff(found.true, axis=0) != 0).any(axis=1)
-        if twice.any() and not self.groups:
-            at = int(np.argmax(twice)) + 1
-            said = f"two true contexts at the time {found.times[at]:g}"
-            raise InputError(own[self.time].kept(whole).at(at), said, "one a moment, or a column of groups")
-        return found
+            group_names = np.array([text(one) for one in table[self.groups].cells.tolist()])
+            labels = np.unique(group_names[is_complete], return_inverse=True)[1]
+        record = Record(true[is_complete], raw[is_complete], labels, all_times[is_complete])
+        conflicts = (np.diff(record.times) == 0) & (np.diff(record.true, axis=0) != 0).any(axis=1)
+        if conflicts.any() and not self.groups:
+            at = int(np.argmax(conflicts)) + 1
+            actual = f"two true contexts at the time {record.times[at]:g}"
+            raise InputError(
+                table[self.time].kept(is_complete).at(at), actual, "one a moment, or a column of groups"
+            )
+        return record
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -226,14 +232,14 @@ class RecordedProblem(Columns):
 
 
 class _Table:
-    """What a data frame and a mapping have in common."""
+    """The common protocol of data frames and mappings."""
 
     def keys(self) -> Any:
         """The names of its columns."""
 
 
 def calibrated(record: Record, calibration: int, hindsight: bool = False) -> tuple[Calibration, Array, Array]:
-    """The channel, and all contexts and noisy contexts in its units, freed of the mean error."""
+    """The calibration, and all contexts and noisy contexts in its units, without the mean error."""
     rows = len(record.true)
     if calibration >= rows:
         raise InputError("calibration", calibration, f"fewer than the record's {rows} rows")
@@ -245,17 +251,17 @@ def calibrated(record: Record, calibration: int, hindsight: bool = False) -> tup
         problem = f"{calibration}, {where} which all rows are of one group"
         raise InputError("calibration", problem, "a stretch over two groups (weeks) or more")
     noisy = affine(record.raw[known], contexts[known]).contexts(record.raw)
-    found = calibrate(noisy[known], contexts[known], groups=record.groups[known])
-    return found, contexts, noisy - found.bias
+    fit = calibrate(noisy[known], contexts[known], groups=record.groups[known])
+    return fit, contexts, noisy - fit.bias
 
 
 def fitted_tempo(noisy: Array, true: Array, times: Array) -> tuple[Tempo | None, str]:
-    """Constants of time of pairs (n, d) at these times (n,); or none, and why."""
-    return _found(noisy.tobytes(), true.tobytes(), times.tobytes(), true.shape[1])
+    """The tempo of pairs (n, d) at these times (n,); or None, and why."""
+    return _fit_tempo(noisy.tobytes(), true.tobytes(), times.tobytes(), true.shape[1])
 
 
 @lru_cache(maxsize=32)
-def _found(noisy: bytes, true: bytes, times: bytes, dim: int) -> tuple[Tempo | None, str]:
+def _fit_tempo(noisy: bytes, true: bytes, times: bytes, dim: int) -> tuple[Tempo | None, str]:
     first, second = (np.frombuffer(x).reshape(-1, dim) for x in (noisy, true))
     try:
         return calibrate(first, second, times=np.frombuffer(times)).tempo, ""
@@ -263,28 +269,28 @@ def _found(noisy: bytes, true: bytes, times: bytes, dim: int) -> tuple[Tempo | N
         return None, f"agents are told of no time, which the calibration does not show ({error})"
 
 
-def drawn(tempo: Tempo | None, found: Calibration, contexts: bool, errors: bool) -> Tempo | None:
-    """Constants for a world in which contexts, or errors, are drawn one by one."""
+def drawn(tempo: Tempo | None, calibration: Calibration, contexts: bool, errors: bool) -> Tempo | None:
+    """The tempo of a world in which contexts, or errors, are drawn independently."""
     if tempo is None or not (contexts or errors):
         return tempo
-    plain = untimed(found.context_cov, found.noise_cov, found.bias_cov)
+    plain = untimed(calibration.context_cov, calibration.noise_cov, calibration.bias_cov)
     if contexts:
         tempo = tempo._replace(fast=plain.fast, level=None, periods=(), cycles=None)
     if errors:
-        tempo = tempo._replace(bias=Moving(found.bias_cov, np.inf), error=None, white=plain.white)
+        tempo = tempo._replace(bias=Moving(calibration.bias_cov, np.inf), error=None, white=plain.white)
     return tempo
 
 
 def _matrix(parts: Sequence[Column]) -> Array:
-    """Some columns (n, d), not a number where a value is missing."""
-    found = np.stack([part.numbers() for part in parts], axis=1)
-    for row, j in np.argwhere(np.isinf(found))[:1].tolist():
-        raise InputError(parts[j].at(row), f"{found[row, j]}", FINITE)
-    return found
+    """Columns as a matrix (n, d), NaN where a value is missing."""
+    matrix = np.stack([part.numbers() for part in parts], axis=1)
+    for row, j in np.argwhere(np.isinf(matrix))[:1].tolist():
+        raise InputError(parts[j].at(row), f"{matrix[row, j]}", FINITE)
+    return matrix
 
 
 def times(column: Column) -> Array:
     """The times (n,), never going back: numbers as they are, dates as hours since the first."""
-    found = column.times()
-    check_times(found, column.where, column.name, column.cells)
-    return (found - found[:1]) / HOUR if column.dated else found
+    values = column.times()
+    check_times(values, column.where, column.name, column.cells)
+    return (values - values[:1]) / HOUR if column.dated else values

@@ -34,7 +34,7 @@ from unfog.worlds.composed import (
     arms,
     described,
 )
-from unfog.worlds.contexts import UnitFields, Units, as_told, refuse_shared, sphere, units
+from unfog.worlds.contexts import UnitFields, Units, as_told, check_single_unit, sphere, units
 from unfog.worlds.measurement import channel, check_channel
 from unfog.worlds.problem import Emission, Truth
 
@@ -42,7 +42,7 @@ MOST_DIM = 1000
 CONTEXT_LAWS = ("normal", "sphere")
 MAPS = ("linear", "polynomial")
 MOST_POST_SERVING_DIM = 500
-EXACT = 1e-12  # a covariance that stands for none
+EXACT = 1e-12  # a covariance in the place of zero
 PAPER_SCORE = 18.0  # the size of the largest of all arms' scores in the paper's experiment, which NODES suit
 MOST_NODES = 2048
 DRAWN = 100_000  # coordinates of actions, to estimate the size of scores
@@ -96,55 +96,55 @@ class Synthetic(UnitFields, Composed):
         return super().plain and not np.size(self.theta) and self.context_law == "normal"
 
     def readings(self, noisy: Array) -> Array:
-        """Noisy contexts (..., d) as the device shows them: with the bias that is known."""
+        """Noisy contexts (..., d) as the device shows them: with the known bias."""
         xp = noisy.__array_namespace__()
         return noisy + xp.asarray(validation.vector("bias", self.bias, self.dim), dtype=noisy.dtype)
 
     @abstractmethod
     def _payoff(self) -> Payoff:
-        """What a score pays."""
+        """How a score becomes a reward."""
 
     @property
-    def _told_theta(self) -> bool:
+    def _has_theta(self) -> bool:
         """Whether theta is given: an empty list stands for one that is drawn."""
         if isinstance(self.theta, np.ndarray):
             return self.theta.size > 0
         return not isinstance(self.theta, list | tuple) or len(self.theta) > 0
 
     def _theta(self, draws: Mapping[str, Array]) -> Array:
-        """As given, or from the prior."""
-        if not self._told_theta:
+        """theta* as given, or drawn from the prior."""
+        if not self._has_theta:
             return super()._theta(draws)
         xp = draws["theta"].__array_namespace__()
-        given = xp.asarray(validation.vector("theta", self.theta, draws["theta"].shape[-1]))
-        found: Array = xp.broadcast_to(given, draws["theta"].shape).astype(draws["theta"].dtype)
-        return found
+        theta = xp.asarray(validation.vector("theta", self.theta, draws["theta"].shape[-1]))
+        trials: Array = xp.broadcast_to(theta, draws["theta"].shape).astype(draws["theta"].dtype)
+        return trials
 
     def _compose(self) -> Parts:
         dim = validation.count("dim", self.dim, most=MOST_DIM)
         validation.positive("theta_scale", self.theta_scale)
         validation.vector("bias", self.bias, dim)
-        owners, law = self._checked()
-        found, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
-        if self._told_theta:
-            validation.vector("theta", self.theta, found.one().size)
-        laws: dict[str, Any] = {name: of_all_arms(found.one(), getattr(self, name)) for name in LAWS}
-        known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)
-        parts = found.shape[0] if self.features == "own" else 1
+        owners, law = self._check_fields()
+        arm_set, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
+        if self._has_theta:
+            validation.vector("theta", self.theta, arm_set.one().size)
+        laws: dict[str, Any] = {name: of_all_arms(arm_set.one(), getattr(self, name)) for name in LAWS}
+        known = described(dim, arm_set.one(), payoff, self.prior_mean, self.prior_cov, **laws)
+        parts = arm_set.shape[0] if self.features == "own" else 1
         contexts = as_told(known) if law == "normal" else sphere(known, parts)
-        noisy = channel(self, known)._replace(together=self._together(found.one()))
-        return Parts(known, contexts, noisy, found, payoff, units=owners)
+        noisy = channel(self, known)._replace(together=self._lost_together(arm_set.one()))
+        return Parts(known, contexts, noisy, arm_set, payoff, units=owners)
 
-    def _checked(self) -> tuple[Units, str]:
-        """The units and the law of contexts; what needs nothing large to be refused is refused by now."""
+    def _check_fields(self) -> tuple[Units, str]:
+        """The units and the law of contexts, after all checks that need no large arrays."""
         owners = units(self)
-        refuse_shared("drift_cov", self.drift_cov, owners.number)
+        check_single_unit("drift_cov", self.drift_cov, owners.number)
         validation.flag("steady", self.steady)
         check_channel(self)
         return owners, validation.one_of("context_law", self.context_law, CONTEXT_LAWS)
 
-    def _together(self, features: FeatureMap) -> int:
-        """How many coordinates get lost together."""
+    def _lost_together(self, features: FeatureMap) -> int:
+        """How many coordinates are lost together."""
         if not validation.flag("missing_arms", self.missing_arms):
             return 1
         if not isinstance(features, Own):
@@ -212,17 +212,17 @@ class LogisticProblem(Synthetic):
         return Binary()
 
     def _score_size(self) -> float:
-        """How large the largest score of all arms is under the prior, from a few fixed draws."""
-        source = np.random.Generator(np.random.Philox(0))
+        """The root mean square of the largest score of all arms under the prior, from a few fixed draws."""
+        rng = np.random.Generator(np.random.Philox(0))
         number = max(1, min(64, DRAWN // (self.arms() * self.dim)))
-        wanted = {name: draws for name, draws in self.truth_draws().items() if name != "walk"}
-        truth = self.truth({name: draws.of(source, number) for name, draws in wanted.items()})
-        context = self._believed(source.standard_normal((number, self.dim)))
+        needed = {name: draws for name, draws in self.truth_draws().items() if name != "walk"}
+        truth = self.truth({name: draws.of(rng, number) for name, draws in needed.items()})
+        context = self._believed(rng.standard_normal((number, self.dim)))
         largest = np.abs(truth.features.at(context).scores(truth.theta)).max(-1)
         return float(np.sqrt(np.mean(largest**2)))
 
     def _believed(self, normals: Array) -> Array:
-        """Contexts as wide as a belief before the first round has them, whose bias is not known yet."""
+        """Contexts that spread as far as beliefs do in the first round, when the bias is still unknown."""
         known = self.knowledge()
         gain = known.context_cov @ np.linalg.inv(known.context_cov + known.noise_cov)
         spread = known.context_cov + 2 * gain @ known.bias_cov @ gain.T
@@ -230,7 +230,7 @@ class LogisticProblem(Synthetic):
 
 
 class Followed(NamedTuple):
-    """Contexts (x, z)."""
+    """The source of contexts (x, z), in which z follows x."""
 
     mapping: str
     half: float  # h
@@ -248,15 +248,15 @@ class Followed(NamedTuple):
         xp, p = normals.__array_namespace__(), self.weights.shape[0]
         uniform = xp.exp(-0.5 * (normals[..., :p] ** 2 + normals[..., p : 2 * p] ** 2))
         x = self.half * (2 * uniform - 1)
-        found: Array = xp.concat([x, self.expected(x) + self.deviation * normals[..., 2 * p :]], axis=-1)
-        return found
+        context: Array = xp.concat([x, self.expected(x) + self.deviation * normals[..., 2 * p :]], axis=-1)
+        return context
 
     def expected(self, x: Array) -> Array:
         """The mean of z after x: (..., p) -> (..., q)."""
         xp = x.__array_namespace__()
         f = x if self.mapping == "linear" else x**2
-        found: Array = f @ xp.asarray(self.weights, dtype=x.dtype) + xp.asarray(self.offset, dtype=x.dtype)
-        return found
+        mean: Array = f @ xp.asarray(self.weights, dtype=x.dtype) + xp.asarray(self.offset, dtype=x.dtype)
+        return mean
 
     def moments(self) -> tuple[Array, Array]:
         """Mean and covariance of (x, z)."""
@@ -264,8 +264,8 @@ class Followed(NamedTuple):
         linear = self.mapping == "linear"
         mean, variance, shared = (0.0, square, square) if linear else (square, 0.8 * square * square, 0.0)
         cross, inner = shared * self.weights, variance * self.weights.T @ self.weights
-        left = self.deviation**2 * np.eye(len(self.offset))
-        cov = np.block([[square * np.eye(p), cross], [cross.T, inner + left]])
+        residual = self.deviation**2 * np.eye(len(self.offset))
+        cov = np.block([[square * np.eye(p), cross], [cross.T, inner + residual]])
         return np.concat([np.zeros(p), mean * self.weights.sum(0) + self.offset]), cov
 
 
@@ -311,20 +311,20 @@ class PostServingProblem(Composed):
         validation.flag("foretold", self.foretold)
         contexts, payoff = self._contexts(p, q), Noisy(validation.positive("reward_var", self.reward_var))
         mean, cov = contexts.moments()
-        made = Arms(partial(per_arm, intercept=False), (arms, p + q), np.zeros((arms, p + q)), "normal")
+        arm_set = Arms(partial(per_arm, intercept=False), (arms, p + q), np.zeros((arms, p + q)), "normal")
         spread = validation.positive("prior_cov", self.prior_cov)
         laws: dict[str, Numbers] = {"context_mean": mean, "context_cov": cov}
         laws |= {"noise_cov": EXACT, "bias_cov": EXACT}
         blame = "actions", "before", "after"
-        known = described(p + q, made.one(), payoff, 0.0, spread, blame=blame, **laws)
-        through = channel(self, known)
-        if not through.plain:
+        known = described(p + q, arm_set.one(), payoff, 0.0, spread, blame=blame, **laws)
+        sensor = channel(self, known)
+        if not sensor.plain:
             raise InputError("channel", "noise of another kind", "none: what is read is read as it is")
-        return Parts(known, contexts, through, made, payoff)
+        return Parts(known, contexts, sensor, arm_set, payoff)
 
     def _contexts(self, p: int, q: int) -> Followed:
-        source = generator(0, 0, "post serving")
-        weights, offset = source.standard_normal((p, q)), source.standard_normal(q)
+        rng = generator(0, 0, "post serving")
+        weights, offset = rng.standard_normal((p, q)), rng.standard_normal(q)
         half, mapping = (
             validation.positive("half", self.half),
             validation.one_of("mapping", self.mapping, MAPS),
@@ -334,7 +334,7 @@ class PostServingProblem(Composed):
         )
 
     def emit(self, truth: Truth, normals: Array, number: Ints | None = None) -> Emission:
-        """A context, of which x is read; the best that can be known of it is what follows x on average."""
+        """A context, of which x is read; the oracle's belief about z is what follows x on average."""
         emission, contexts = super().emit(truth, normals, number), self._parts.contexts
         assert isinstance(contexts, Followed)
         context, p = emission.context, self.before

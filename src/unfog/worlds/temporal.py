@@ -45,15 +45,15 @@ class Spacing(NamedTuple):
 
     step: float
     gaps: float  # the share of steps that are longer
-    gap_time: float  # by how much on average
+    gap_time: float  # how much longer they are on average
 
     @property
     def mean(self) -> float:
-        """Of a step."""
+        """The mean length of a step."""
         return self.step + self.gaps * self.gap_time
 
     def times(self, uniforms: Array) -> Array:
-        """Of rounds (..., n), from uniforms (..., n, 2)."""
+        """The times of rounds (..., n), from uniforms (..., n, 2)."""
         xp = uniforms.__array_namespace__()
         longer = (uniforms[..., 1:, 0] < self.gaps) * -xp.log1p(-uniforms[..., 1:, 1])
         steps = self.step + self.gap_time * longer
@@ -86,7 +86,7 @@ class MovementFields:
 
     @cached_property
     def tempo(self) -> Tempo:
-        """How contexts and errors move."""
+        """The tempo that these fields describe, checked."""
         dim = validation.count("dim", self.dim, most=MOST_DIM)
         bias_time = validation.not_negative("bias_time", self.bias_time) or np.inf
         periods, cycles = self._cycles()
@@ -107,30 +107,30 @@ class MovementFields:
 
     @cached_property
     def spacing(self) -> Spacing:
-        """When rounds take place."""
+        """The spacing of rounds that these fields describe, checked."""
         check_share("gaps", self.gaps, 1.0)
         step, longer = validation.positive("step", self.step), validation.positive("gap_time", self.gap_time)
         return Spacing(step, float(self.gaps), longer)
 
     def moments(self, rounds: int) -> dict[str, Array]:
-        """Covariances of context, noise and bias, those that grow averaged over so many rounds."""
+        """Covariances of context, noise and bias; those that grow are averaged over the rounds."""
         tempo, half = self.tempo, 0.5 * (rounds - 1) * self.spacing.mean
-        still = np.zeros((self.dim, self.dim))
-        level = still if tempo.level is None else _average(tempo.level, half)
-        cycles = still if tempo.cycles is None else tempo.cycles.sum(0)
+        zero = np.zeros((self.dim, self.dim))
+        level = zero if tempo.level is None else _average(tempo.level, half)
+        cycles = zero if tempo.cycles is None else tempo.cycles.sum(0)
         return {
             "context_cov": tempo.fast.cov + level + cycles,
-            "noise_cov": self.white + (still if tempo.error is None else tempo.error.cov),
+            "noise_cov": self.white + (zero if tempo.error is None else tempo.error.cov),
             "bias_cov": _average(tempo.bias, half),
         }
 
     @property
     def white(self) -> Array:
-        """The covariance of what is new in every reading."""
+        """The covariance of the noise that is new in every reading."""
         return validation.covariance("noise_cov", self.noise_cov, self.dim)
 
     def _part(self, name: str, time: float) -> Any:
-        """One of the parts, or None; one that walks may start from nothing."""
+        """A part, or None; one that walks may start with covariance 0."""
         walks = isinstance(time, float) and time == np.inf and f"{name}_walk" in vars(self)
         time = time if walks else validation.positive(f"{name}_time", time)
         cov, walk = self._cov(f"{name}_cov"), self._cov(f"{name}_walk") if walks else None
@@ -139,22 +139,22 @@ class MovementFields:
         return Moving(np.zeros((self.dim, self.dim)) if cov is None else cov, time, walk)
 
     def _cycles(self) -> tuple[tuple[float, ...], Array | None]:
-        """Periods, and a covariance for each."""
-        cov, given = self._cov("cycle_cov"), self.periods
-        if not isinstance(given, list | tuple) or (cov is None) != (not given):
-            raise InputError("periods", given, "a list of positive numbers with a cycle_cov, none without")
-        periods = tuple(validation.positive("periods", one) for one in given)
+        """The periods of cycles, and a covariance for each."""
+        cov, values = self._cov("cycle_cov"), self.periods
+        if not isinstance(values, list | tuple) or (cov is None) != (not values):
+            raise InputError("periods", values, "a list of positive numbers with a cycle_cov, none without")
+        periods = tuple(validation.positive("periods", one) for one in values)
         return periods, None if cov is None else np.tile(cov, (len(periods), 1, 1))
 
     def _cov(self, field: str) -> Array | None:
-        """A covariance, or None where it is the number 0."""
+        """A covariance, or None for the number 0."""
         value: Any = vars(self)[field]
         zero = isinstance(value, int | float) and not isinstance(value, bool) and value == 0
         return None if zero else validation.covariance(field, value, self.dim)
 
 
 def _average(part: Moving, half: float) -> Array:
-    """The covariance of a part, averaged over the time of a course, half of which is given."""
+    """The covariance of a part, averaged over the time of a course; `half` is half of that time."""
     return part.cov if part.walk is None else part.cov + half * part.walk
 
 
@@ -168,34 +168,34 @@ class Course(NamedTuple):
 
 
 def draws(tempo: Tempo, rounds: int, units: int, dim: int) -> dict[str, Draws]:
-    """What a course is made of."""
-    made = {
+    """The draws that a course is made from."""
+    base = {
         "path": Draws("normal", (len(PARTS), units, rounds, dim)),
         "times": Draws("uniform", (rounds, 2)),
     }
     cycles = {"cycles": Draws("normal", (units, len(tempo.periods), 2, dim))}
-    return {**made, **(cycles if tempo.periods else {})}
+    return {**base, **(cycles if tempo.periods else {})}
 
 
-def course(tempo: Tempo, mean: Array, spacing: Spacing, drawn: Mapping[str, Array]) -> Course:
+def course(tempo: Tempo, mean: Array, spacing: Spacing, samples: Mapping[str, Array]) -> Course:
     """The course of every trial."""
-    normals = drawn["path"]
+    normals = samples["path"]
     xp = normals.__array_namespace__()
-    times = spacing.times(drawn["times"])
+    times = spacing.times(samples["times"])
     steps = xp.concat([times[..., :1], times[..., 1:] - times[..., :-1]], axis=-1)[..., None, :]
-    made = {
-        name: moved(part, normals[..., index, :, :, :], steps)
+    parts = {
+        name: move_part(part, normals[..., index, :, :, :], steps)
         for index, name in enumerate(PARTS)
         if (part := tempo._asdict()[name]) is not None
     }
-    still = xp.zeros_like(made["bias"])
-    contexts = xp.asarray(mean) + made["fast"] + made.get("level", still)
+    zero = xp.zeros_like(parts["bias"])
+    contexts = xp.asarray(mean) + parts["fast"] + parts.get("level", zero)
     if tempo.periods:
-        contexts = contexts + turned(tempo, drawn["cycles"], times)
-    return Course(times, contexts, made["bias"], made.get("error", still))
+        contexts = contexts + sum_cycles(tempo, samples["cycles"], times)
+    return Course(times, contexts, parts["bias"], parts.get("error", zero))
 
 
-def moved(part: Moving, normals: Array, steps: Array) -> Array:
+def move_part(part: Moving, normals: Array, steps: Array) -> Array:
     """A part at all times (..., n, d) from as many normals, after steps (..., n), the first of which is 0."""
     xp = normals.__array_namespace__()
     start = matvec(xp.asarray(singular_root(part.cov)), normals)
@@ -212,14 +212,16 @@ def moved(part: Moving, normals: Array, steps: Array) -> Array:
     return recurrence(xp.broadcast_to(keep, fresh.shape[:-1]), fresh)
 
 
-def turned(tempo: Tempo, normals: Array, times: Array) -> Array:
+def sum_cycles(tempo: Tempo, normals: Array, times: Array) -> Array:
     """The sum of all cycles at these times (..., units, n, d), from normals (..., units, p, 2, d)."""
     xp = normals.__array_namespace__()
     total = 0.0
     for index, period in enumerate(tempo.periods):
-        drawn = matvec(xp.asarray(singular_root(np.asarray(tempo.cycles)[index])), normals[..., index, :, :])
+        amplitudes = matvec(
+            xp.asarray(singular_root(np.asarray(tempo.cycles)[index])), normals[..., index, :, :]
+        )
         angle = (2 * np.pi / period * times)[..., None, :, None]
-        total = total + drawn[..., :1, :] * xp.cos(angle) + drawn[..., 1:, :] * xp.sin(angle)
+        total = total + amplitudes[..., :1, :] * xp.cos(angle) + amplitudes[..., 1:, :] * xp.sin(angle)
     return total  # type: ignore[return-value]
 
 
@@ -267,15 +269,15 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
         tempo, dim, owners = self.tempo, self.dim, contexts.units(self)
         self._check(owners.number)
         payoff = Noisy(validation.positive("reward_var", self.reward_var))
-        found = arms(self.actions, self.action_law, self.features, dim)
+        arm_set = arms(self.actions, self.action_law, self.features, dim)
         laws: Any = {"context_mean": self.context_mean, **self.moments(self.path_rounds)}
-        known = described(dim, found.one(), payoff, self.prior_mean, self.prior_cov, **laws)
+        known = described(dim, arm_set.one(), payoff, self.prior_mean, self.prior_cov, **laws)
         white = measurement.channel(self, known._replace(noise_cov=self.white))
         known = known._replace(tempo=tempo if self.tell_tempo else None)
-        return Parts(known, as_told(known), white, found, payoff, units=owners)
+        return Parts(known, as_told(known), white, arm_set, payoff, units=owners)
 
     def _check(self, number: int) -> None:
-        """Refuse what would not fit, or has no meaning here."""
+        """Raise InputError for courses that are too large, and for fields without a meaning here."""
         rounds = validation.count("path_rounds", self.path_rounds, most=MOST_ROUNDS)
         if number * rounds * self.dim > MOST_NUMBERS:
             raise InputError("path_rounds", rounds, f"so few that units x rounds x dim <= {MOST_NUMBERS:,}")
@@ -285,28 +287,30 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
 
     def truth_draws(self) -> Mapping[str, Draws]:
         """Normals for theta*, the actions, and the course."""
-        drawn = {name: one for name, one in super().truth_draws().items() if name not in ("bias", "units")}
-        return {**drawn, **draws(self.tempo, self.path_rounds, self.units, self.dim)}
+        inherited = {
+            name: one for name, one in super().truth_draws().items() if name not in ("bias", "units")
+        }
+        return {**inherited, **draws(self.tempo, self.path_rounds, self.units, self.dim)}
 
     def truth(self, draws: Mapping[str, Array]) -> Truth:
         """theta*, the actions and the course of a trial; the bias is that of the first unit, at the start."""
         parts = self._parts
-        made = course(self.tempo, parts.known.context_mean, self.spacing, draws)
-        bias = made.biases[..., 0, 0, :]
-        return Truth(self._theta(draws), bias, parts.arms.features(draws), course=made)
+        trial = course(self.tempo, parts.known.context_mean, self.spacing, draws)
+        bias = trial.biases[..., 0, 0, :]
+        return Truth(self._theta(draws), bias, parts.arms.features(draws), course=trial)
 
     def emit(self, truth: Truth, normals: Array, number: Ints | None = None) -> Emission:
         """The context of a round's unit at the round's time, and its measurement."""
-        parts, made, batch = self._parts, truth.course, normals.shape[:-1]
+        parts, trial, batch = self._parts, truth.course, normals.shape[:-1]
         xp = normals.__array_namespace__()
-        place = xp.clip(xp.asarray(0 if number is None else number), 0, self.path_rounds - 1)
+        index = xp.clip(xp.asarray(0 if number is None else number), 0, self.path_rounds - 1)
         unit = self._unit(normals, number)
-        whose = xp.zeros(batch, dtype=xp.int32) if unit is None else unit
-        context, bias, error = (contexts.own(one, whose, place) for one in made[1:])
+        unit_ids = xp.zeros(batch, dtype=xp.int32) if unit is None else unit
+        context, bias, error = (contexts.own(one, unit_ids, index) for one in trial[1:])
         own = parts.contexts.normals
         rest = normals[..., own : own + parts.channel.normals()]
-        found = measurement.emit(
+        emission = measurement.emit(
             parts.channel, context, truth._replace(bias=bias + error), rest, number, None
         )
-        at = xp.broadcast_to(made.times[..., place], batch)
-        return found._replace(at=at, bias=bias, unit=unit if self.tell_units else None)
+        at = xp.broadcast_to(trial.times[..., index], batch)
+        return emission._replace(at=at, bias=bias, unit=unit if self.tell_units else None)
