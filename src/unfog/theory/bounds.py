@@ -12,22 +12,22 @@ stay hidden, Algorithm 2 for setting 2, where they come after rewards:
     lemma_4         its EE1 + EE2
     theorem_2       its regret                lemma_3 + lemma_4
 
-`printed` is what the paper says; `corrected` is what its argument proves once its slips are mended, and needs
-no isotropic covariances: docs/science/proofs.md derives every difference. All are vectorised over T, in
+`printed` is what the paper says; `corrected` is what its argument proves once its slips are corrected, and
+needs no isotropic covariances: docs/science/proofs.md derives every difference. All are vectorised over T, in
 closed form. A condition that does not hold is an error, or with strict=False a mark on the value. `at_random`
-is what choosing uniformly at random obeys.
+bounds the regret of choosing uniformly at random.
 
-One step of the proofs unbounded features may escape: u <= 2 ln(1 + u) in the elliptical potential. It holds
+One step of the proofs can fail for unbounded features: u <= 2 ln(1 + u) in the elliptical potential. It holds
 up to u = 2.51, and u is at most |x|^2 lambda / sigma^2, x being the features of the arm chosen (in setting 2)
 or the agent's belief in them (in setting 1). Linear features of Gaussian contexts have no largest norm, so
-that rounds may be beyond. `escape` bounds how likely that is for a round: |G(a) v| <= |G(a)| |v|, and with
-Chernoff's bound
+that some rounds may violate it. `escape` bounds the probability of that for a round: |G(a) v| <= |G(a)| |v|,
+and with Chernoff's bound
 
     P(|v|^2 > y) <= min_s exp(-s y) E exp(s |v|^2),      v the context, or the plug-in's mean in round 1.
 
 The means of later rounds, and the exact denoiser's, have exponential moments no larger (Jensen's inequality).
 
-To hold a bound against what was measured, `exponent` says how fast something grows: the b of a power law
+To compare a bound with measurements, `exponent` estimates how fast something grows: the b of a power law
 y = a x^b.
 """
 
@@ -86,30 +86,30 @@ class Bound(NamedTuple):
 
     @property
     def total(self) -> Array:
-        """The bound itself."""
+        """The bound: the sum of its parts."""
         return np.asarray(sum(self.parts.values()))
 
     @property
     def holds(self) -> Array:
-        """Where every condition holds."""
+        """At which horizons every condition holds."""
         fine = np.ones(self.horizon.shape, bool)
         for condition in self.broken:
             fine = fine & condition.holds
         return fine
 
 
-def made(
+def make_bound(
     name: str,
     version: str,
     horizon: Array,
     parts: Mapping[str, Array],
-    asked: Sequence[Condition],
+    required: Sequence[Condition],
     strict: bool,
     escape: float = 0.0,
 ) -> Bound:
-    """A bound, checked."""
+    """Make a bound; raise InputError if it is strict and a condition does not hold."""
     one_of("version", version, VERSIONS)
-    broken = tuple(condition for condition in asked if not condition.holds.all())
+    broken = tuple(condition for condition in required if not condition.holds.all())
     if strict and broken:
         first = broken[0]
         raise InputError(f"{name}, {version}", f"does not apply: {first.found}", first.asks)
@@ -124,22 +124,22 @@ def combined(
     changed: Mapping[str, Array] | None = None,
     more: Sequence[Condition] = (),
 ) -> Bound:
-    """The sum of bounds, with their parts and conditions, and more of both that are not theirs."""
+    """The sum of bounds with their parts and conditions; `changed` replaces parts, `more` adds conditions."""
     parts = {part: value for piece in pieces for part, value in piece.parts.items()} | dict(changed or {})
-    asked = {condition.asks: condition for piece in pieces for condition in piece.broken}
+    required = {condition.asks: condition for piece in pieces for condition in piece.broken}
     first, escape = pieces[0], max(piece.escape for piece in pieces)
-    return made(name, first.version, first.horizon, parts, [*asked.values(), *more], strict, escape)
+    return make_bound(name, first.version, first.horizon, parts, [*required.values(), *more], strict, escape)
 
 
 def like_horizons(field: str, value: object, horizon: Array, allowed: str) -> Array:
-    """Numbers, one for all horizons or one for each."""
-    found, asks = numbers(value), f"{allowed}; one for all horizons, or of their shape {horizon.shape}"
-    if found is None or found.ndim > horizon.ndim:
+    """Numbers in the shape of the horizons: one for all, or one for each."""
+    array, asks = numbers(value), f"{allowed}; one for all horizons, or of their shape {horizon.shape}"
+    if array is None or array.ndim > horizon.ndim:
         raise InputError(field, repr(value)[:80], asks)
     try:
-        return np.broadcast_to(found, horizon.shape)
+        return np.broadcast_to(array, horizon.shape)
     except ValueError:
-        raise InputError(field, f"shape {found.shape}", asks) from None
+        raise InputError(field, f"shape {array.shape}", asks) from None
 
 
 def ratio_limit(size: int, arms: int) -> float:
@@ -178,8 +178,8 @@ def tail(
     delta there: it took the mean over the event for the mean given the event.
     """
     allowed = "a number between 0 and 1, both excluded"
-    given = 1 / np.maximum(horizon, 2) if delta is None else delta
-    small = like_horizons("delta", given, horizon, allowed)
+    raw = 1 / np.maximum(horizon, 2) if delta is None else delta
+    small = like_horizons("delta", raw, horizon, allowed)
     if not ((small > 0) & (small < 1)).all():
         raise InputError("delta", repr(delta)[:80], allowed)
     power = 2 if version == "printed" else 1
@@ -199,9 +199,9 @@ def at_random(case: Case, horizon: object, *, strict: bool = True) -> Bound:
     [11.77, 23.55]
     """
     t = horizons(horizon)
-    asked = [conditions.centred_prior(case), conditions.small_features(case)]
+    required = [conditions.centred_prior(case), conditions.small_features(case)]
     value = t * np.sqrt(2 * case.prior_var * np.log(case.arms))
-    return made("at random", "corrected", t, {"regret": value}, asked, strict)
+    return make_bound("at random", "corrected", t, {"regret": value}, required, strict)
 
 
 def escape(case: Case) -> float:
@@ -221,13 +221,13 @@ def chernoff_tail(mean: Array, cov: Array, least: float) -> float:
     """Chernoff's bound on P(|v|^2 > least) for v ~ N(mean, cov)."""
     spreads, axes = np.linalg.eigh(cov)
     tilt = _GRID[:, None] / (2 * spreads[-1])
-    left = 1 - 2 * tilt * spreads
-    logs = (tilt * (axes.T @ mean) ** 2 / left - 0.5 * np.log(left)).sum(-1) - tilt[:, 0] * least
+    remaining = 1 - 2 * tilt * spreads
+    logs = (tilt * (axes.T @ mean) ** 2 / remaining - 0.5 * np.log(remaining)).sum(-1) - tilt[:, 0] * least
     return float(np.exp(min(logs.min(), 0)))
 
 
 def _narrow_case(case: Case, horizon: Array) -> list[Condition]:
-    """What all bounds of setting 1 ask."""
+    """The conditions of all bounds of setting 1."""
     c = conditions
     return [c.centred_prior(case), c.narrow(case, horizon), c.long(case, horizon), c.small_features(case)]
 
@@ -269,9 +269,9 @@ def lemma_1(
     >>> found.name, float(found.total.round(2))
     ('lemma 1', 46.07)
     """
-    t, asked = horizons(horizon), _narrow_case(case, horizons(horizon))
+    t, required = horizons(horizon), _narrow_case(case, horizons(horizon))
     if mismatch is None:
-        asked += [conditions.linear_features(case), conditions.square_features(case)]
+        required += [conditions.linear_features(case), conditions.square_features(case)]
     summed = mismatch_sum(case, t, version) if mismatch is None else _divergences(mismatch, t)
     most = 2 * case.dim * case.reward_var
     parts = {
@@ -279,16 +279,16 @@ def lemma_1(
         "mismatch": np.sqrt(most * summed),
         "mismatch of the best": np.sqrt(most * (t * np.log(case.arms) + summed)),
     }
-    return made("lemma 1", version, t, parts, asked, strict, escape(case))
+    return make_bound("lemma 1", version, t, parts, required, strict, escape(case))
 
 
 def _divergences(mismatch: object, horizon: Array) -> Array:
-    """The sum of D_t, as it was told."""
+    """The sum of D_t that the caller gives, checked."""
     allowed = "zero or a positive number"
-    found = like_horizons("mismatch", mismatch, horizon, allowed)
-    if (found < 0).any():
+    sums = like_horizons("mismatch", mismatch, horizon, allowed)
+    if (sums < 0).any():
         raise InputError("mismatch", repr(mismatch)[:80], allowed)
-    return found
+    return sums
 
 
 def lemma_2(
@@ -300,7 +300,7 @@ def lemma_2(
     denoiser: str = "plugin",
     strict: bool = True,
 ) -> Bound:
-    """EE1 + EE2 of Algorithm 1, any feature map; delta is 1/T unless told.
+    """EE1 + EE2 of Algorithm 1, any feature map; delta defaults to 1/T.
 
     >>> import unfog
     >>> from unfog.theory import bounds, conditions
@@ -315,7 +315,7 @@ def lemma_2(
     cost, event = tail(case, t, version, delta, case.dim * case.reward_var / t)
     known = information.total(case.known, t, "unobserved", denoiser)
     parts = {"tail": cost, "estimation": 2 * np.sqrt(2 * t * event * known)}
-    return made("lemma 2", version, t, parts, _narrow_case(case, t), strict)
+    return make_bound("lemma 2", version, t, parts, _narrow_case(case, t), strict)
 
 
 def lemma_2_linear(
@@ -339,14 +339,14 @@ def lemma_2_linear(
     """
     one_of("denoiser", denoiser, DENOISERS)
     t = horizons(horizon)
-    asked = [*_narrow_case(case, t), conditions.linear_features(case), conditions.square_features(case)]
+    required = [*_narrow_case(case, t), conditions.linear_features(case), conditions.square_features(case)]
     if version == "printed":
-        asked.append(conditions.isotropic(case))
+        required.append(conditions.isotropic(case))
         value = _printed_estimation(case, t, 1.0)
     else:
         known = information.total(case.known, t, "unobserved", denoiser)
         value = 2 * np.sqrt(2 * _spread_sum(case, t) * known)
-    return made("lemma 2, linear", version, t, {"estimation": value}, asked, strict)
+    return make_bound("lemma 2, linear", version, t, {"estimation": value}, required, strict)
 
 
 def _printed_estimation(case: Case, horizon: Array, factor: float) -> Array:
@@ -357,8 +357,8 @@ def _printed_estimation(case: Case, horizon: Array, factor: float) -> Array:
     both, log = context + noise, information.log_sum(horizon, "printed")
     scale = d * case.arms * case.reward_var * context / both * trace
     spread = scale * (noise + context * bias / (horizon * both) + context * log / horizon)
-    told = factor * information.isotropic(d, context, noise, bias, horizon, "printed")
-    return 2 * np.sqrt(2 * spread * told)
+    nats = factor * information.isotropic(d, context, noise, bias, horizon, "printed")
+    return 2 * np.sqrt(2 * spread * nats)
 
 
 def _spread_sum(case: Case, horizon: Array) -> Array:
@@ -368,14 +368,14 @@ def _spread_sum(case: Case, horizon: Array) -> Array:
     """
     known = case.known
     gram = np.zeros_like(known.context_cov) if case.linear is None else case.linear.gram
-    _, gain, left = as_told(known)
+    _, gain, cov = as_told(known)
     root = np.linalg.cholesky(known.context_cov + known.noise_cov)
     prior, vectors = np.linalg.eigh(root.T @ np.linalg.solve(known.bias_cov, root))
-    turned = gain @ root @ vectors
-    weights = (turned * (gram @ turned)).sum(0)
-    certain = np.trace(gram @ left)
-    learnt = (weights * information.harmonic(prior, horizon[..., None])).sum(-1)
-    return case.dim * case.reward_var * (certain + learnt / horizon)
+    rotated = gain @ root @ vectors
+    weights = (rotated * (gram @ rotated)).sum(0)
+    certain = np.trace(gram @ cov)
+    uncertain = (weights * information.harmonic(prior, horizon[..., None])).sum(-1)
+    return case.dim * case.reward_var * (certain + uncertain / horizon)
 
 
 def theorem_1(
@@ -400,7 +400,7 @@ def theorem_1(
     """
     t = horizons(horizon)
     first = lemma_1(case, t, version, mismatch=mismatch, strict=False)
-    if case.linear is None:  # it does not apply then; the general lemma has at least a meaning
+    if case.linear is None:  # the linear lemma does not apply, but the general one is defined
         second = lemma_2(case, t, version, denoiser=denoiser, strict=False)
         return combined("theorem 1", [first, second], strict)
     second = lemma_2_linear(case, t, version, denoiser=denoiser, strict=False)
@@ -429,11 +429,15 @@ def lemma_3(
     """
     one_of("denoiser", denoiser, DENOISERS)
     t = horizons(horizon)
-    asked = [conditions.centred_prior(case), conditions.noisy_rewards(case), conditions.small_features(case)]
+    required = [
+        conditions.centred_prior(case),
+        conditions.noisy_rewards(case),
+        conditions.small_features(case),
+    ]
     mended = version == "corrected" and denoiser == "plugin"
     extra = case.prior_var * _distances(case, t) if mended else 0.0
     parts = {"learning": learning(case, t, case.prior_var, extra)}
-    return made("lemma 3", version, t, parts, asked, strict, escape(case))
+    return make_bound("lemma 3", version, t, parts, required, strict, escape(case))
 
 
 def _distances(case: Case, horizon: Array) -> Array:
@@ -447,21 +451,21 @@ def _distances(case: Case, horizon: Array) -> Array:
     """
     known = case.known
     root = np.linalg.cholesky(known.noise_cov)
-    told = root.T @ np.linalg.solve(known.context_cov + known.noise_cov, root)
+    share = root.T @ np.linalg.solve(known.context_cov + known.noise_cov, root)
     least = np.linalg.eigvalsh(root.T @ np.linalg.solve(known.bias_cov, root))[0]
     first = information.harmonic(least, horizon)
     if case.linear is None:
-        size = np.linalg.norm(told) * np.linalg.norm(np.eye(case.dim) - told)
+        size = np.linalg.norm(share) * np.linalg.norm(np.eye(case.dim) - share)
         return 0.5 * np.sqrt(size) * first
-    size = case.linear.norm * np.linalg.norm(told, 2) * np.linalg.norm(as_told(known).gain @ root) ** 2
-    found: Array = 2 * np.sqrt(size) * first + size * (polygamma(1, least) - polygamma(1, horizon + least))
-    return found
+    size = case.linear.norm * np.linalg.norm(share, 2) * np.linalg.norm(as_told(known).gain @ root) ** 2
+    total: Array = 2 * np.sqrt(size) * first + size * (polygamma(1, least) - polygamma(1, horizon + least))
+    return total
 
 
 def lemma_4(
     case: Case, horizon: object, version: str = "corrected", *, delta: object = None, strict: bool = True
 ) -> Bound:
-    """EE1 + EE2 of Algorithm 2; delta is 1/T unless told.
+    """EE1 + EE2 of Algorithm 2; delta defaults to 1/T.
 
     The printed information is that of T - 1 rounds, where the chain rule over T rounds gives that of T.
 
@@ -478,8 +482,8 @@ def lemma_4(
     cost, event = tail(case, t, version, delta, case.prior_var)
     known = information.about_bias(case.known, t - (version == "printed"))
     parts = {"tail": cost, "estimation": 2 * np.sqrt(2 * t * event * known)}
-    asked = [conditions.centred_prior(case), conditions.small_features(case)]
-    return made("lemma 4", version, t, parts, asked, strict)
+    required = [conditions.centred_prior(case), conditions.small_features(case)]
+    return make_bound("lemma 4", version, t, parts, required, strict)
 
 
 def theorem_2(
@@ -512,9 +516,9 @@ def theorem_2(
 
 def slope(points: Array, values: Array) -> Array:
     """The slope of ln y over ln x: points (n,), values (..., n) -> (...,)."""
-    away = np.log(points) - np.log(points).mean()
-    found: Array = np.log(values) @ away / (away @ away)
-    return found
+    centred = np.log(points) - np.log(points).mean()
+    slopes: Array = np.log(values) @ centred / (centred @ centred)
+    return slopes
 
 
 def exponent(points: Array, values: Array) -> Estimate:
@@ -533,8 +537,8 @@ def exponent(points: Array, values: Array) -> Estimate:
         raise InputError("points", x.tolist(), "two or more different numbers above zero")
     if (mean <= 0).any():
         raise InputError("values", f"a mean of {mean.min():.3g}", "means above zero")
-    found = float(slope(x, mean))
+    estimate = float(slope(x, mean))
     others = (mean * trials - values) / max(trials - 1, 1)
     if trials == 1 or (others <= 0).any():
-        return Estimate(found, float("nan"))
-    return Estimate(found, jackknife_error(slope(x, others)))
+        return Estimate(estimate, float("nan"))
+    return Estimate(estimate, jackknife_error(slope(x, others)))

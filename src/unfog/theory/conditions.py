@@ -1,4 +1,4 @@
-"""What a bound asks of a problem, and whether it is so."""
+"""The conditions of the bounds, and whether a problem meets them."""
 
 from typing import NamedTuple
 
@@ -87,27 +87,27 @@ def linear_case(known: Knowledge, matrices: object) -> Case:
     >>> round(case.feature_norm, 2)  # the bounds ask for 1 at most
     0.5
     """
-    maps = _matrices(known, matrices)
+    maps = _read_matrices(known, matrices)
     grams = maps.mT @ maps
     traces = np.trace(grams, axis1=-2, axis2=-1).max(-1)
     norms = (np.linalg.norm(maps, ord=2, axis=(-2, -1)) ** 2).max(-1)
-    _, gain, left = as_told(known)
+    _, gain, cov = as_told(known)
     wrong = gain @ known.bias_cov @ gain.T
-    spreads = known.context_cov, gain @ known.context_cov + wrong, left + wrong
+    spreads = known.context_cov, gain @ known.context_cov + wrong, cov + wrong
     square = norms.mean() * (max(map(np.trace, spreads)) + known.context_mean @ known.context_mean)
     gram = grams.sum(-3).reshape(-1, *grams.shape[-2:]).mean(0)
     features = LinearMap(gram, float(traces.mean()), float(norms.mean()), float(norms.max()))
     return Case(known, maps.shape[-3], float(np.sqrt(square)), features)
 
 
-def _matrices(known: Knowledge, matrices: object) -> Array:
-    """G of every arm, checked."""
+def _read_matrices(known: Knowledge, matrices: object) -> Array:
+    """The matrix G(a) of every arm, checked."""
     m, d = known.prior_mean.shape[-1], known.context_mean.shape[-1]
-    found = numbers(matrices)
-    if found is None or found.ndim < 3 or found.shape[-2:] != (m, d) or 0 in found.shape:
-        what = repr(matrices)[:80] if found is None else f"an array of shape {found.shape}"
+    maps = numbers(matrices)
+    if maps is None or maps.ndim < 3 or maps.shape[-2:] != (m, d) or 0 in maps.shape:
+        what = repr(matrices)[:80] if maps is None else f"an array of shape {maps.shape}"
         raise InputError("matrices", what, f"finite numbers of shape (..., K, {m}, {d}), K >= 1")
-    return found
+    return maps
 
 
 class Condition(NamedTuple):
@@ -131,14 +131,14 @@ class Condition(NamedTuple):
 def narrow(case: Case, horizon: Array) -> Condition:
     """Theta's prior is narrow for the horizon."""
     ratio = case.prior_var / case.reward_var
-    most = _first(horizon, ratio > case.dim / horizon * _SLACK)
+    most = _pick_horizon(horizon, ratio > case.dim / horizon * _SLACK)
     holds = ratio <= case.dim / horizon * _SLACK
     return Condition("lambda/sigma^2 <= d/T", holds, f"{ratio:.4g} > {case.dim}/{most:.0f}")
 
 
 def long(case: Case, horizon: Array) -> Condition:
     """There are as many rounds as coordinates of a context."""
-    least = _first(horizon, horizon < case.dim)
+    least = _pick_horizon(horizon, horizon < case.dim)
     return Condition("d/T <= 1", case.dim <= horizon, f"d = {case.dim}, T = {least:.0f}")
 
 
@@ -151,17 +151,17 @@ def noisy_rewards(case: Case) -> Condition:
 def centred_prior(case: Case) -> Condition:
     """The prior of theta is centred, and a multiple of I."""
     cov = case.known.prior_cov
-    holds = not case.known.prior_mean.any() and _multiple(cov)
+    holds = not case.known.prior_mean.any() and _is_multiple(cov)
     return Condition("theta ~ N(0, lambda I)", np.asarray(holds), "another mean or covariance")
 
 
 def small_features(case: Case) -> Condition:
     """The paper's Assumption 1: in mean square for linear maps, else of the largest norm, if one is known."""
-    found = f"{'largest norm' if case.bounded else 'root mean square'} {case.feature_norm:.4g}"
+    size = f"{'largest norm' if case.bounded else 'root mean square'} {case.feature_norm:.4g}"
     known = case.bounded or case.linear is not None
     holds = known and case.feature_norm <= _SLACK
     more = "" if known else "; no largest norm is known"
-    return Condition("Assumption 1: |phi| <= 1", np.asarray(holds), found + more)
+    return Condition("Assumption 1: |phi| <= 1", np.asarray(holds), size + more)
 
 
 def linear_features(case: Case) -> Condition:
@@ -177,20 +177,20 @@ def square_features(case: Case) -> Condition:
 def isotropic(case: Case) -> Condition:
     """All covariances of the channel are multiples of I."""
     covs = (case.known.context_cov, case.known.noise_cov, case.known.bias_cov)
-    holds = all(map(_multiple, covs))
+    holds = all(map(_is_multiple, covs))
     return Condition("Sigma_c, Sigma_n, Sigma_gamma multiples of I", np.asarray(holds), "other covariances")
 
 
 def isotropic_noise(case: Case) -> Condition:
-    """Those of noise and bias are."""
-    holds = _multiple(case.known.noise_cov) and _multiple(case.known.bias_cov)
+    """The covariances of noise and bias are multiples of I."""
+    holds = _is_multiple(case.known.noise_cov) and _is_multiple(case.known.bias_cov)
     return Condition("Sigma_n, Sigma_gamma multiples of I", np.asarray(holds), "other covariances")
 
 
-def _multiple(cov: Array) -> bool:
+def _is_multiple(cov: Array) -> bool:
     return cov.ndim == 2 and bool(np.allclose(cov, cov[0, 0] * np.eye(len(cov)), rtol=1e-9, atol=0))
 
 
-def _first(horizon: Array, wrong: NDArray[np.bool_]) -> float:
-    """A horizon at which something does not hold, or any."""
+def _pick_horizon(horizon: Array, wrong: NDArray[np.bool_]) -> float:
+    """A horizon at which a condition fails, or any if it fails at none."""
     return float(np.ravel(horizon[wrong] if wrong.any() else horizon)[0])

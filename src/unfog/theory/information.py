@@ -12,8 +12,9 @@ with N = Sigma_n^-1 - F. The paper calls the second by the name of the third: th
 exact denoiser attains it. Each is a ratio of determinants det(U + n X) / det(L + n X), and so a product of
 (n + u_i) / (n + l_i), with u_i and l_i the eigenvalues of U and L relative to X: the sum over rounds is a
 second difference of ln Gamma, however many rounds there are. U - L is N for both denoisers, and u_i - l_i is
-made from it: where little bias is left, u_i and l_i agree in nearly all of their digits. In setting 1 the
-exact denoiser's numbers are those of the plug-in one round later: U and L both grow by X.
+computed from it: if little uncertainty about the bias remains, u_i and l_i agree in nearly all of their
+digits. In setting 1 the exact denoiser's numbers are those of the plug-in one round later: U and L both grow
+by X.
 """
 
 from typing import NamedTuple
@@ -28,12 +29,15 @@ from unfog.validation import InputError, one_of
 SETTINGS = ("unobserved", "delayed")
 DENOISERS = ("plugin", "exact")
 VERSIONS = ("printed", "corrected")
-_LARGE = 16  # from here on Stirling's series is as good as double precision
-_MANY, _DENSE = 1000, 4  # so many horizons, of which the largest is at most so many times their number
+_LARGE = 16  # from here on Stirling's series is exact in double precision
+_MANY, _DENSE = (
+    1000,
+    4,
+)  # the least number of horizons, and the most that the largest may be times their number
 
 
 class Ratio(NamedTuple):
-    """A round's number is 1/2 sum_i ln(1 + gap_i / (n + lower_i)), n = t - 1."""
+    """The information of a round is 1/2 sum_i ln(1 + gap_i / (n + lower_i)), n = t - 1."""
 
     lower: Array  # (d,)
     gap: Array  # (d,)
@@ -41,35 +45,35 @@ class Ratio(NamedTuple):
 
 def horizons(values: object, least: int = 1) -> Array:
     """Horizons as whole numbers in double precision, any shape."""
-    found = numbers(values)
-    if found is None or not found.size or (found != np.round(found)).any() or (found < least).any():
+    array = numbers(values)
+    if array is None or not array.size or (array != np.round(array)).any() or (array < least).any():
         raise InputError("horizon", repr(values)[:80], f"whole numbers from {least} on")
-    return found
+    return array
 
 
 def numbers(values: object) -> Array | None:
     """An array of finite numbers, or None where these are none: text, truth values, something ragged."""
     try:
-        found = np.asarray(values)
+        array = np.asarray(values)
     except ValueError:
         return None
-    fine = found.dtype.kind in "iuf" and np.isfinite(found).all()
-    return found.astype(np.float64) if fine else None
+    is_finite = array.dtype.kind in "iuf" and np.isfinite(array).all()
+    return array.astype(np.float64) if is_finite else None
 
 
 def precision(known: Knowledge, setting: str) -> Array:
-    """X: of what one round shows of the bias, (d, d)."""
+    """X, the precision of what one round shows of the bias, (d, d)."""
     one_of("setting", setting, SETTINGS)
     hidden = known.context_cov if setting == "unobserved" else np.zeros_like(known.context_cov)
     return _inverse(hidden + known.noise_cov)
 
 
 def about_bias(known: Knowledge, seen: object, setting: str = "delayed") -> Array:
-    """I(gamma; history) after so many rounds."""
+    """I(gamma; history) after `seen` rounds."""
     root = np.linalg.cholesky(known.bias_cov)
     rates = np.linalg.eigvalsh(root.T @ precision(known, setting) @ root)
-    found: Array = 0.5 * np.log1p(horizons(seen, 0)[..., None] * rates).sum(-1)
-    return found
+    nats: Array = 0.5 * np.log1p(horizons(seen, 0)[..., None] * rates).sum(-1)
+    return nats
 
 
 def ratio(known: Knowledge, setting: str = "unobserved", denoiser: str = "plugin") -> Ratio:
@@ -84,9 +88,9 @@ def ratio(known: Knowledge, setting: str = "unobserved", denoiser: str = "plugin
         start = start + precision(known, "unobserved")
     lower, vectors = np.linalg.eigh(_relative(start, unit))
     added = precision(known, "delayed") @ as_told(known).gain
-    turned = vectors.T @ _relative(added, unit) @ vectors
-    _, axes = np.linalg.eigh(np.diag(lower) + turned)
-    gap = (axes * (turned @ axes)).sum(0) + (axes**2 * (lower[:, None] - lower)).sum(0)
+    rotated = vectors.T @ _relative(added, unit) @ vectors
+    _, axes = np.linalg.eigh(np.diag(lower) + rotated)
+    gap = (axes * (rotated @ axes)).sum(0) + (axes**2 * (lower[:, None] - lower)).sum(0)
     return Ratio(lower, np.maximum(gap, 0))
 
 
@@ -97,8 +101,8 @@ def _inverse(matrix: Array) -> Array:
 def _relative(matrix: Array, unit: Array) -> Array:
     """A symmetric matrix in coordinates in which a positive definite one is I."""
     root = np.linalg.cholesky(unit)
-    found: Array = np.linalg.solve(root, np.linalg.solve(root, matrix).T)
-    return found / 2 + found.T / 2
+    scaled: Array = np.linalg.solve(root, np.linalg.solve(root, matrix).T)
+    return scaled / 2 + scaled.T / 2
 
 
 def of_round(
@@ -107,25 +111,25 @@ def of_round(
     """The expected KL of one round's belief about the context, for rounds 1, 2, ..."""
     lower, gap = ratio(known, setting, denoiser)
     seen = horizons(number)[..., None] - 1
-    found: Array = 0.5 * np.log1p(gap / (seen + lower)).sum(-1)
-    return found
+    nats: Array = 0.5 * np.log1p(gap / (seen + lower)).sum(-1)
+    return nats
 
 
 def total(known: Knowledge, horizon: object, setting: str = "unobserved", denoiser: str = "plugin") -> Array:
-    """The sum of `of_round` over rounds 1 to T; of many horizons close together, by adding round to round."""
+    """The sum of `of_round` over rounds 1 to T; for many dense horizons by a cumulative sum over rounds."""
     ends = horizons(horizon)
     if ends.size >= _MANY and ends.max() <= _DENSE * ends.size:
         rounds = of_round(known, np.arange(1, ends.max() + 1), setting, denoiser)
         return np.cumsum(rounds, dtype=np.longdouble)[ends.astype(int) - 1].astype(np.float64)
     lower, gap = ratio(known, setting, denoiser)
-    found: Array = 0.5 * _second_difference(lower, ends[..., None], gap).sum(-1)
-    return found
+    nats: Array = 0.5 * _second_difference(lower, ends[..., None], gap).sum(-1)
+    return nats
 
 
 def _second_difference(x: Array, one: Array, other: Array) -> Array:
     """Ln Gamma(x + p + q) - ln Gamma(x + p) - ln Gamma(x + q) + ln Gamma(x), for x (d,), p, q (..., d) > 0.
 
-    The parts may cancel to the last digit where x is large; of Stirling's series only what is left is summed.
+    For large x terms may cancel to the last digit, so only the differences in Stirling's series are summed.
     """
     less, more = np.minimum(one, other), np.maximum(one, other)
     small, below = x < _LARGE, np.zeros_like(x + less)
@@ -136,15 +140,15 @@ def _second_difference(x: Array, one: Array, other: Array) -> Array:
     inverse = less / x / (x + less) * (more / (x + more)) * ((2 * x + less + more) / (x + less + more))
     high = (_mixed(x, less, more, power) / size for power, size in ((-3, -360), (-5, 1260), (-7, -1680)))
     series = inverse / 12 + sum(high)
-    found: Array = less * np.log1p(more / (x + less)) + bend - 0.5 * _cross_ratio(x, less, more) + series
-    return found - below
+    difference: Array = less * np.log1p(more / (x + less)) + bend - 0.5 * _cross_ratio(x, less, more) + series
+    return difference - below
 
 
 def _cross_ratio(x: Array, one: Array, other: Array) -> Array:
     """ln[x (x + p + q) / ((x + p) (x + q))]."""
     lost = one / (x + one) * (other / (x + other))
-    left = x / (x + one) * ((x + one + other) / (x + other))
-    return np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(left))
+    product = x / (x + one) * ((x + one + other) / (x + other))
+    return np.where(lost < 0.5, np.log1p(-np.minimum(lost, 0.5)), np.log(product))
 
 
 def _bend(z: Array) -> Array:
@@ -157,14 +161,14 @@ def _bend(z: Array) -> Array:
 
 def _mixed(x: Array, one: Array, other: Array, power: int) -> Array:
     """The second difference of a power."""
-    found: Array = (x + one + other) ** power - (x + one) ** power - (x + other) ** power + x**power
-    return found
+    difference: Array = (x + one + other) ** power - (x + one) ** power - (x + other) ** power + x**power
+    return difference
 
 
 def harmonic(start: Array, horizon: Array) -> Array:
     """sum_{n < T} 1 / (n + start)."""
-    found: Array = digamma(horizon + start) - digamma(start)
-    return found
+    difference: Array = digamma(horizon + start) - digamma(start)
+    return difference
 
 
 def isotropic(

@@ -27,15 +27,15 @@ from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import Gaussian
 
-CELLS = 1 << 17  # numbers in memory at a time: a piece of the particles that stays in the cache
+CELLS = 1 << 17  # numbers in memory at a time: a part of the particles that fits into the cache
 SCALES = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 4.0)  # the widths of particles, in turn: P_t may have long tails
-ADAPTING, MOST_STEPS = 4, 30  # the first quarter of the particles finds the Gaussian, in so many steps
-ENOUGH = 0.65  # the search ends with this effective part of them
-LEAST = 0.3  # with a smaller one, P_t is flattened
+ADAPTING, MOST_STEPS = 4, 30  # the first quarter of the particles adapts the Gaussian, in at most 30 steps
+ENOUGH = 0.65  # the search ends when this share of them is effective
+LEAST = 0.3  # below this effective share P_t is flattened
 
 
 class Rounds(NamedTuple):
-    """What was seen by the time of round t = n + 1, and the agent's own rows."""
+    """The data up to round t = n + 1, and the agent's own rows."""
 
     noisy: Array  # (..., n + 1, d)  chat, this round's included
     matrices: Array  # (..., n, m, d)  G of the chosen arms
@@ -62,7 +62,7 @@ class Particles(NamedTuple):
 
 
 class _Terms(NamedTuple):
-    """What the rewards' density is made of, at any theta."""
+    """The parts of the rewards' density that do not depend on theta."""
 
     slopes: Array  # (..., d + 1, n, m)  of -Y root(S), column by column, and of the mean
     forms: Array  # (..., n, m m)  G M^-1 G'
@@ -70,7 +70,7 @@ class _Terms(NamedTuple):
     noise: Array  # ()  sigma^2
 
 
-def _terms(known: Knowledge, rounds: Rounds) -> _Terms:
+def _compute_terms(known: Knowledge, rounds: Rounds) -> _Terms:
     channel, matrices = as_told(known), rounds.matrices
     noisy = rounds.noisy - known.context_mean
     tally = bias.Tally(np.asarray(noisy.shape[-2]), noisy.sum(-2))
@@ -84,14 +84,14 @@ def _terms(known: Knowledge, rounds: Rounds) -> _Terms:
 
 def log_likelihood(known: Knowledge, rounds: Rounds, theta: Array) -> Array:
     """The log density of the rewards given the noisy contexts, at every theta: (..., p, m) -> (..., p)."""
-    terms = _terms(known, rounds)
+    terms = _compute_terms(known, rounds)
     size = max(1, CELLS // max(1, terms.slopes[..., 0].size))
     pieces = [_log_density(terms, theta[..., i : i + size, :]) for i in range(0, theta.shape[-2], size)]
     return np.concat(pieces, -1)
 
 
 def _log_density(terms: _Terms, theta: Array) -> Array:
-    """By one Cholesky factor of d + 1 rows: the covariance is D + Y S Y' with D diagonal.
+    """The log density, by one Cholesky factor of d + 1 rows: the covariance is D + Y S Y' with D diagonal.
 
     With V = [Y root(S), r - mean] / sqrt(D), the last pivot of I + V'V is one more than the residuals' square
     under the whole covariance, and the others make the determinant of I + root(S)' Y'D^-1 Y root(S).
@@ -112,8 +112,8 @@ def sampling(known: Knowledge, rounds: Rounds) -> Gaussian:
     rows, surprise = rounds.rows @ prior.root, rounds.rewards - matvec(rounds.rows, known.prior_mean)
     lower = np.linalg.cholesky(np.eye(rows.shape[-1]) + rows.mT @ rows / noise)
     root: Array = prior.root @ np.linalg.inv(lower).mT
-    moved = matvec(root.mT, matvec(rounds.rows.mT, surprise)) / noise
-    return Gaussian(known.prior_mean + matvec(root, moved), root)
+    shift = matvec(root.mT, matvec(rounds.rows.mT, surprise)) / noise
+    return Gaussian(known.prior_mean + matvec(root, shift), root)
 
 
 def _log_normal(belief: Gaussian, theta: Array, wider: float = 1.0) -> Array:
@@ -143,42 +143,42 @@ def _effective(weights: Array) -> float:
     return float(len(weights) / np.mean(weights**2))
 
 
-def _matched(particles: Particles) -> Gaussian:
-    """The Gaussian with the target's moments, or those of a power of it for which enough particles count."""
-    mine, weights = particles.theta, particles.weights
+def _match_moments(particles: Particles) -> Gaussian:
+    """The Gaussian with the moments of the target, flattened until enough particles are effective."""
+    theta, weights = particles.theta, particles.weights
     while _effective(weights) < LEAST * len(weights):
         weights = _weights(0.8 * np.log(np.maximum(weights, 1e-300)))
-    mean = (weights[:, None] * mine).mean(0)
-    return gaussian.from_moments(mean, (mine - mean).mT @ (weights[:, None] * (mine - mean)) / len(mine))
+    mean = (weights[:, None] * theta).mean(0)
+    return gaussian.from_moments(mean, (theta - mean).mT @ (weights[:, None] * (theta - mean)) / len(theta))
 
 
 def posterior(known: Knowledge, rounds: Rounds, normals: Array) -> Particles:
     """Weighed particles of P_t, of one trial, from standard normals (p, m)."""
     first, centre = len(normals) // ADAPTING, sampling(known, rounds)
     for _ in range(MOST_STEPS):
-        tried = _draw(known, rounds, centre, normals[:first])
-        if _effective(tried.weights) >= ENOUGH * first:
+        particles = _draw(known, rounds, centre, normals[:first])
+        if _effective(particles.weights) >= ENOUGH * first:
             break
-        centre = _matched(tried)
+        centre = _match_moments(particles)
     return _draw(known, rounds, centre, normals[first:])
 
 
 def divergence(known: Knowledge, rounds: Rounds, normals: Array) -> Divergence:
     """KL(P_t || Pbar_t) of every trial, from standard normals (..., p, m); zero before the first reward."""
-    found = np.zeros((3, *rounds.rewards.shape[:-1]))
-    for trial in np.ndindex(found.shape[1:]):  # one by one: each adapts as far as it has to
-        found[:, *trial] = _divergence(known, Rounds(*(part[trial] for part in rounds)), normals[trial])
-    return Divergence(*found)
+    results = np.zeros((3, *rounds.rewards.shape[:-1]))
+    for trial in np.ndindex(results.shape[1:]):  # one by one: each adapts as far as it needs to
+        results[:, *trial] = _divergence(known, Rounds(*(part[trial] for part in rounds)), normals[trial])
+    return Divergence(*results)
 
 
 def _divergence(known: Knowledge, rounds: Rounds, normals: Array) -> tuple[float, float, float]:
     """Value, error and effective sample size of one trial."""
-    found, drawn_from = posterior(known, rounds, normals), sampling(known, rounds)
-    base = _log_normal(drawn_from, found.theta)
-    value, parts = _estimate(found.target, found.proposal, base)
-    check, same = _estimate(_log_normal(found.centre, found.theta), found.proposal, base)
+    particles, sampler = posterior(known, rounds, normals), sampling(known, rounds)
+    base = _log_normal(sampler, particles.theta)
+    value, parts = _estimate(particles.target, particles.proposal, base)
+    check, same = _estimate(_log_normal(particles.centre, particles.theta), particles.proposal, base)
     error = float(np.std(parts - same)) / len(parts) ** 0.5
-    return value - check + between(found.centre, drawn_from), error, _effective(found.weights)
+    return value - check + between(particles.centre, sampler), error, _effective(particles.weights)
 
 
 def _estimate(target: Array, proposal: Array, base: Array) -> tuple[float, Array]:

@@ -11,23 +11,23 @@ mu(a) and mu_H(a) the mean rewards under the same two beliefs about the context:
 
 CB + EE1 + EE2 = regret exactly. Where mean rewards are scores, mu(a) = psi(a | gamma*)'theta* and neither
 regret nor CB is ever negative. Where they are sigmoids of scores, mu(a) is the mean of the sigmoid over the
-context, of which the paper's oracle is not the exact maximiser: a round's regret may then be negative.
+context, which the paper's oracle does not maximise exactly: a round's regret may then be negative.
 
-mu believes a model of contexts. Two losses do not. `regret_realised` is the mean reward of a* less that of
-a_t at the context that was drawn: where the model holds it has regret's mean and more noise, where it does
-not it is what was really lost to a*. Where contexts are drawn from a finite sample, `regret_bayes` is regret
-with the posterior over the sample in place of psi's belief, for the best arm too (worlds/composed.py): it is
-never negative, since nobody who knows the channel and not the context can do better on average.
+mu relies on a model of contexts. Two losses do not. `regret_realised` is the mean reward of a* less that of
+a_t at the context that was drawn: if the model holds it has the mean of regret and more noise, if it does not
+it is the actual loss against a*. If contexts are drawn from a finite sample, `regret_bayes` is regret with
+the posterior over the sample in place of psi's belief, for the best arm, too (worlds/composed.py): it is
+never negative, since without the context nobody can do better on average.
 
 Two benchmarks that other papers use put phi(a, c_t) or phi(a, chat_t) in place of psi(a | gamma*), for the
 best arm too: regret against an agent that sees the true context, or that trusts the noisy one.
 
 A mean over trials hides how many of them have stopped learning. An agent that has settled on the wrong arm
-loses as much in every further round: its regret grows linearly. A trial counts as such where its regret in
-the last quarter of the rounds is positive and at least `LINEAR` of that in the quarter before. Regret that
-grows like sqrt(t) has 0.84 there, and one that grows like ln t 0.71. A trial is noisy, so half of them or so
-pass for linear where losses have become small and steady: the share is to be read beside the 99 % quantile,
-which is far above the median where some trials have locked in.
+loses the same amount in every further round: its regret grows linearly. A trial counts as linear if its
+regret in the last quarter of the rounds is positive and at least `LINEAR` times that in the quarter before.
+Regret that grows like sqrt(t) has the ratio 0.84, and like ln t 0.71. Trials are noisy, so about half of them
+count as linear once losses are small and steady: the share must be read together with the 99 % quantile,
+which is far above the median if some trials have settled on a wrong arm.
 """
 
 from typing import NamedTuple
@@ -78,7 +78,7 @@ def oracle_context(shrinkage: Shrinkage, noisy: Array, bias: Array) -> Context:
 
 
 def best_context(shrinkage: Shrinkage, emission: Emission, bias: Array, has_bias: bool) -> Context:
-    """What regret is measured against: the oracle's belief, or where there is no bias, the context itself."""
+    """What regret is measured against: the oracle's belief, or if there is no bias the context itself."""
     if emission.best is not None:
         return emission.best
     if has_bias:
@@ -118,21 +118,21 @@ def _gap(rewards: Rewards, scores: Array, arm: Ints) -> Array:
 
 
 def losses(rewards: Rewards, tables: Tables, arm: Ints, own: Design | None, theta: Array) -> dict[str, Array]:
-    """All losses of the chosen arm, (...,) each; regret alone where the agent's own design is not given."""
+    """All losses of the chosen arm, (...,) each; regret alone without the agent's own design."""
     paper, seen = tables.paper, tables.true_context
     worth = paper.values(arm)
-    found = {"regret": paper.best - worth}
+    result = {"regret": paper.best - worth}
     if own is None or tables.plug_in is None:
-        return found
-    found["regret_true_context"] = _gap(rewards, tables.true_context, arm)
-    found["regret_plug_in"] = _gap(rewards, tables.plug_in, arm)
-    found[REALISED] = rewards.mean(pick(seen, paper.top)) - rewards.mean(pick(seen, arm))
+        return result
+    result["regret_true_context"] = _gap(rewards, tables.true_context, arm)
+    result["regret_plug_in"] = _gap(rewards, tables.plug_in, arm)
+    result[REALISED] = rewards.mean(pick(seen, paper.top)) - rewards.mean(pick(seen, arm))
     if tables.bayes is not None:
-        found[BAYES] = tables.bayes.best - tables.bayes.values(arm)
+        result[BAYES] = tables.bayes.best - tables.bayes.values(arm)
     scores = own.scores(theta)
     values = rewards.values(own, theta, scores)
     best, chosen = values(scores.argmax(-1)), values(arm)
-    return found | {"cb": best - chosen, "ee1": paper.best - best, "ee2": chosen - worth}
+    return result | {"cb": best - chosen, "ee1": paper.best - best, "ee2": chosen - worth}
 
 
 def of_round(
@@ -148,12 +148,12 @@ def of_round(
     exact: Context | None = None,
 ) -> dict[str, Array]:
     """All losses of a round, or regret alone; `own` is the agent's belief about the context."""
-    found = tables(rewards, features, theta, best, context, noisy, decompose, exact)
-    return losses(rewards, found, arm, features.design(own) if decompose else None, theta)
+    scores = tables(rewards, features, theta, best, context, noisy, decompose, exact)
+    return losses(rewards, scores, arm, features.design(own) if decompose else None, theta)
 
 
 def quantiles(values: Array) -> dict[str, float]:
-    """The quantiles of final regrets (trials,), interpolated between trials where they fall between two."""
+    """The quantiles of final regrets (trials,), interpolated between trials."""
     return {name: float(np.quantile(values, level)) for name, level in QUANTILES.items()}
 
 
