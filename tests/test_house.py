@@ -28,7 +28,7 @@ RETIRED: dict[str, list[str]] = {
         "def pull(self, arm_ids: Any, context: Any, *, noise_cov: Any = None, group: Any = None) -> Any:",
         "return self.bandit.pull(arm_ids, context=denoised)",
         "def _pull(self, arm_ids: list[ArmID], context: dict[Any, Any]) -> ArmID:  # type: ignore[override]",
-        "arm = rival.pull(list(range(playing.action_space.n)), context)",
+        "arm = player.pull(list(range(world.action_space.n)), context)",
     ],
     "reveals": [],
     "tape": [],

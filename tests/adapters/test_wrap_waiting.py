@@ -23,7 +23,7 @@ def test_first_in_first_out_for_each_reading() -> None:
     assert len(waiting) == 2
     assert [waiting.take(HERE), waiting.take(HERE), waiting.take(THERE)] == ["d", None, "e"]
     assert len(waiting) == 0
-    assert waiting._lines == {}
+    assert waiting._queues == {}
 
 
 def test_one_that_does_not_fit_keeps_its_place() -> None:

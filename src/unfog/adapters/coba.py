@@ -7,13 +7,12 @@
     )
 
 `CobaEnvironment` is one trial of a problem as the lab plays it: contexts are the noisy ones, and the true
-ones are nowhere in it. Its arms are tuples of numbers: their vectors, or unit vectors where an arm has a name
-alone. Beside the reward of every arm an interaction has their regret, as `regrets`, which coba writes into
-its results and shows to no learner; `CobaRegret` keeps that of the arm that was chosen.
+ones do not occur in it. Its arms are tuples of numbers: their vectors, or unit vectors if arms have only
+names. Besides the reward of every arm an interaction has their regret, as `regrets`, which coba writes into
+its results and shows to no learner; `CobaRegret` keeps that of the chosen arm.
 
-`CobaLearner` is an agent. coba has no way to hand a learner a true context after its reward, or the time of a
-reading. Agents that cannot do without true contexts are refused, and those that know of time take rounds for
-it.
+`CobaLearner` is an agent. coba cannot hand a learner a true context after its reward, or the time of a
+reading. Agents that need true contexts are refused, and those that use time count rounds instead.
 
 `CobaLog` is a log of decisions (evaluation/log.py), for coba's own estimators of what a policy would earn.
 """
@@ -67,7 +66,7 @@ class CobaEnvironment(Environment):  # type: ignore[misc]
         trial: int = 0,
         mark_lost: bool | None = None,
     ) -> None:
-        """For so many rounds."""
+        """Play `rounds` rounds of a trial."""
         loses = Episode(problem, seed, trial).reading().measured is not None  # refuses what cannot be played
         if problem.several > 1:
             raise InputError("problem.units", problem.several, "1, or tell_units=False: coba knows no units")
@@ -80,8 +79,8 @@ class CobaEnvironment(Environment):  # type: ignore[misc]
     @property
     def params(self) -> dict[str, Any]:
         """What coba writes into its table of environments."""
-        told = {"rounds": self.rounds, "seed": self.seed, "trial": self.trial}
-        return {"env_type": "unfog", "problem": type(self.problem).__name__, **told}
+        settings = {"rounds": self.rounds, "seed": self.seed, "trial": self.trial}
+        return {"env_type": "unfog", "problem": type(self.problem).__name__, **settings}
 
     def read(self) -> Iterator[Any]:
         """All rounds, the same each time."""
@@ -120,8 +119,8 @@ class CobaRegret(SequentialCB):  # type: ignore[misc]
     def evaluate(self, environment: Any, learner: Any) -> Iterator[dict[str, Any]]:
         """A row a round."""
         for row in super().evaluate(environment, learner):
-            regrets, place = row.pop("regrets"), row.pop("actions").index(row["action"])
-            yield {**row, "regret": regrets[place]}
+            regrets, index = row.pop("regrets"), row.pop("actions").index(row["action"])
+            yield {**row, "regret": regrets[index]}
 
 
 class CobaLog(Environment):  # type: ignore[misc]
@@ -144,7 +143,7 @@ class CobaLog(Environment):  # type: ignore[misc]
     """
 
     def __init__(self, log: Log) -> None:
-        """Arms have their names. Of true contexts nothing is handed on."""
+        """Arms are called by their names. True contexts are left out."""
         if not isinstance(log, Log):
             raise InputError("log", validation.shown(log), LOG)
         self.log = log
@@ -158,10 +157,10 @@ class CobaLog(Environment):  # type: ignore[misc]
         """All rounds; where the log says which arms could be drawn, those are the actions."""
         log, support = self.log, self.log.support
         for t in range(log.rounds):
-            might = range(len(log.arms)) if support is None else np.flatnonzero(support[t])
-            actions = [log.arms[arm] for arm in might]
-            taken, paid = log.arms[log.arm[t]], (float(log.reward[t]), float(log.probability[t]))
-            yield LoggedInteraction(tuple(log.noisy[t].tolist()), taken, *paid, actions=actions)
+            possible = range(len(log.arms)) if support is None else np.flatnonzero(support[t])
+            actions = [log.arms[i] for i in possible]
+            name, paid = log.arms[log.arm[t]], (float(log.reward[t]), float(log.probability[t]))
+            yield LoggedInteraction(tuple(log.noisy[t].tolist()), name, *paid, actions=actions)
 
 
 class CobaLearner(Learner):  # type: ignore[misc]
@@ -197,7 +196,7 @@ class CobaLearner(Learner):  # type: ignore[misc]
         dim = len(problem.knowledge().context_mean)
         self.coordinates = names_or_numbers("coordinates", coordinates, dim, "the problem")
         self._decider: Decider | None = None
-        self._place: dict[Any, int] = {}
+        self._index_of: dict[Any, int] = {}
         if "actions" not in problem.truth_draws():  # refuse at once what can be refused at once
             Decider(agent, problem, seed=seed, trial=trial, shown=False)
 
@@ -209,9 +208,9 @@ class CobaLearner(Learner):  # type: ignore[misc]
 
     def predict(self, context: Any, actions: Sequence[Any]) -> tuple[Any, float, dict[str, Choice]]:
         """An action, its probability, and the decision, which coba hands back with the reward."""
-        places = self._places(context, actions)
-        choice = self._ready(actions).decide(self._numbers(context), arms=places)
-        return actions[places.index(choice.arm)], choice.probability, {"choice": choice}
+        indices = self._find_indices(context, actions)
+        choice = self._get_decider(actions).decide(self._read_context(context), arms=indices)
+        return actions[indices.index(choice.arm)], choice.probability, {"choice": choice}
 
     def learn(  # the probability is coba's to pass on, and no agent of ours needs it
         self,
@@ -221,56 +220,56 @@ class CobaLearner(Learner):  # type: ignore[misc]
         probability: float,  # noqa: ARG002
         choice: Choice | None = None,
     ) -> None:
-        """What an action has earned; without a decision of ours it is one that somebody else took."""
+        """Learn the reward of an action; without a `choice` it is one that somebody else took."""
         if choice is None:
             if self._decider is None and self.arms is None:
                 raise InputError("arms", "missing", "the actions in order: coba shows a logged one alone")
-            place = self._places(context, [action])[0]
-            choice = self._ready([action]).follow(self._numbers(context), place)
-        self._ready([action]).learn(choice, reward)
+            index = self._find_indices(context, [action])[0]
+            choice = self._get_decider([action]).follow(self._read_context(context), index)
+        self._get_decider([action]).learn(choice, reward)
 
     def score(self, context: Any, actions: Sequence[Any], action: Any) -> float:
         """The probability with which `predict` would take an action."""
-        places = self._places(context, actions)
-        chances = self._ready(actions).probabilities(self._numbers(context), arms=places)
-        return float(chances[self._places(context, [action])[0]])
+        indices = self._find_indices(context, actions)
+        chances = self._get_decider(actions).probabilities(self._read_context(context), arms=indices)
+        return float(chances[self._find_indices(context, [action])[0]])
 
-    def _ready(self, actions: Sequence[Any]) -> Decider:
-        """The agent, from its first interaction on."""
+    def _get_decider(self, actions: Sequence[Any]) -> Decider:
+        """The agent, which is made at the first interaction."""
         if self._decider is None:
-            shown = list(actions if self.arms is None else self.arms)
-            drawn = "actions" in self.problem.truth_draws()
-            features = features_of(self.problem, np.asarray(shown) if drawn else None)
-            told = self.agent, self.problem, features
-            self._decider = Decider(*told, seed=self.seed, trial=self.trial, shown=False)
+            arms = list(actions if self.arms is None else self.arms)
+            draws_actions = "actions" in self.problem.truth_draws()
+            features = features_of(self.problem, np.asarray(arms) if draws_actions else None)
+            arguments = self.agent, self.problem, features
+            self._decider = Decider(*arguments, seed=self.seed, trial=self.trial, shown=False)
         return self._decider
 
-    def _places(self, context: Any, actions: Sequence[Any] | None) -> list[int]:
-        """Which arms these actions are."""
+    def _find_indices(self, context: Any, actions: Sequence[Any] | None) -> list[int]:
+        """The indices of the arms that these actions are."""
         if context is None or actions is None:  # coba tries this to see what a learner can do
             raise InputError("context", context, "numbers, and a list of actions")
-        if not self._place:
-            named = [_hashable(action) for action in (actions if self.arms is None else self.arms)]
-            if len(set(named)) != len(named) or len(named) != self.problem.arms():
+        if not self._index_of:
+            keys = [_hashable(action) for action in (actions if self.arms is None else self.arms)]
+            if len(set(keys)) != len(keys) or len(keys) != self.problem.arms():
                 allowed = f"{self.problem.arms()} different ones: as many as the problem has"
-                raise InputError("actions", named, allowed)
-            self._place = {action: place for place, action in enumerate(named)}
+                raise InputError("actions", keys, allowed)
+            self._index_of = {action: index for index, action in enumerate(keys)}
         try:
-            return [self._place[_hashable(action)] for action in actions]
+            return [self._index_of[_hashable(action)] for action in actions]
         except KeyError as error:
-            raise InputError("actions", error.args[0], f"{', '.join(map(str, self._place))}") from None
+            raise InputError("actions", error.args[0], f"{', '.join(map(str, self._index_of))}") from None
 
-    def _numbers(self, context: Any) -> Array:
+    def _read_context(self, context: Any) -> Array:
         """A noisy context of one number, of numbers in the order of the problem, or of numbers by name."""
         if isinstance(context, Mapping):
             return context_row(context, self.coordinates)
-        several = isinstance(context, Iterable) and not isinstance(context, str)
-        values = list(context) if several else [context]
+        is_sequence = isinstance(context, Iterable) and not isinstance(context, str)
+        values = list(context) if is_sequence else [context]
         return context_row(dict(enumerate(values)), range(len(values)))
 
 
 def _hashable(action: Any) -> Any:
-    """Two actions that are equal, however coba has wrapped them, are one key."""
+    """A key of an action: equal actions have equal keys, however coba has wrapped them."""
     if isinstance(action, Mapping):
         return frozenset((name, _hashable(value)) for name, value in action.items())
     return tuple(action) if isinstance(action, Sequence) and not isinstance(action, str) else action

@@ -25,7 +25,7 @@ import numpy as np
 
 from unfog import validation
 from unfog._extras import explained
-from unfog.adapters.simulation import Episode, Reading, refuse
+from unfog.adapters.simulation import Episode, Reading, check_playable
 from unfog.lab.spec import build_problem, parse
 from unfog.maths.arrays import Array
 from unfog.simulation import MOST_SEED
@@ -56,7 +56,7 @@ class Env(gymnasium.Env[Array, np.int64]):
 
     def __init__(self, problem: Problem, *, rounds: int = 1000, reveal: bool = False) -> None:
         """For so many rounds an episode; with `reveal`, true contexts are shown as the problem has it."""
-        refuse(problem)
+        check_playable(problem)
         self.problem, self.rounds = problem, validation.count("rounds", rounds)
         self.reveal = validation.flag("reveal", reveal)
         dim = len(problem.knowledge().context_mean)
@@ -70,12 +70,12 @@ class Env(gymnasium.Env[Array, np.int64]):
     @property
     def features(self) -> Any:
         """The feature map of this trial, whose actions may have been drawn."""
-        return self._started().features
+        return self._get_episode().features
 
     @property
     def actions(self) -> Array | None:
         """The numbers that tell arms apart, (K, p); None where an arm has none."""
-        return self._started().actions
+        return self._get_episode().actions
 
     @property
     def trial(self) -> int:
@@ -90,36 +90,36 @@ class Env(gymnasium.Env[Array, np.int64]):
             raise InputError("options", unknown[0], "trial alone")
         super().reset(seed=seed)
         if seed is None and self._seed is not None:
-            of, trial = self._seed, self._trial + 1
+            new_seed, trial = self._seed, self._trial + 1
         else:
-            of, trial = secrets.randbelow(MOST_SEED) if seed is None else int(seed), 0
+            new_seed, trial = secrets.randbelow(MOST_SEED) if seed is None else int(seed), 0
         trial = (options or {}).get("trial", trial)
-        self._episode = Episode(self.problem, of, trial)
-        self._seed, self._trial = of, trial
+        self._episode = Episode(self.problem, new_seed, trial)
+        self._seed, self._trial = new_seed, trial
         reading = self._episode.reading()
-        return reading.noisy, _seen(reading)
+        return reading.noisy, _make_info(reading)
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Take an arm: the next noisy context, the reward, and whether this was the last round."""
-        episode = self._started()
+        episode = self._get_episode()
         if episode.number >= self.rounds:
             raise ResetNeeded(f"the episode of {self.rounds} rounds is over: call reset() first")
-        whole = action[()] if isinstance(action, np.ndarray) else action  # the space has both
-        arm = validation.count("action", whole, 0, self.problem.arms() - 1)
+        number = action[()] if isinstance(action, np.ndarray) else action  # the space has both
+        arm = validation.count("action", number, 0, self.problem.arms() - 1)
         paid, reading = episode.pay(arm), episode.reading()
-        info = {**_seen(reading), "regret": paid.regret}
-        if self.reveal and paid.shown is not None:
-            info["revealed"] = {"round": paid.shown.round, "context": paid.shown.context.copy()}
+        info = {**_make_info(reading), "regret": paid.regret}
+        if self.reveal and paid.revealed is not None:
+            info["revealed"] = {"round": paid.revealed.round, "context": paid.revealed.context.copy()}
         return reading.noisy, paid.reward, False, episode.number >= self.rounds, info
 
-    def _started(self) -> Episode:
+    def _get_episode(self) -> Episode:
         if self._episode is None:
             raise ResetNeeded("no episode has begun: call reset() first")
         return self._episode
 
 
-def _seen(reading: Reading) -> dict[str, Any]:
-    """What goes with an observation."""
+def _make_info(reading: Reading) -> dict[str, Any]:
+    """The `info` that comes with an observation."""
     info: dict[str, Any] = {"round": reading.round}
     more = {"measured": reading.measured, "unit": reading.unit, "time": reading.time}
     return info | {name: value for name, value in more.items() if value is not None}

@@ -1,7 +1,7 @@
-"""The five libraries whose bandits can be put behind a denoiser, none of which is imported.
+"""Wrappers for the five libraries whose bandits can be put behind a denoiser, none of which is imported.
 
-Each has a class with the verbs of its library that take contexts, and a function that refuses what cannot be
-wrapped.
+For each there is a class with the methods of its library that take contexts, and a function that checks a
+bandit and wraps it.
 """
 
 # ruff: noqa: N802, N803 (names of the libraries)
@@ -14,7 +14,7 @@ from unfog import validation
 from unfog.adapters.wrap import Names, Table, Wrapped, readings
 from unfog.validation import InputError
 
-SEPARATORS = (" ", "|", ":", "\n")  # what the text format reads as the end of a name
+SEPARATORS = (" ", "|", ":", "\n")  # characters that end a name in the text format
 
 
 class BayesianBandits(Wrapped[Table]):
@@ -49,7 +49,7 @@ class BayesianBandits(Wrapped[Table]):
 
 
 def wrap_bayesianbandits(bandit: Any, table: Table) -> BayesianBandits:
-    """An agent that asks for contexts."""
+    """Wrap a contextual agent."""
     if not {"ContextualAgent", "LipschitzContextualAgent"} & {kind.__name__ for kind in type(bandit).__mro__}:
         allowed = "bayesianbandits' ContextualAgent or LipschitzContextualAgent"
         raise InputError("bandit", validation.shown(bandit), allowed)
@@ -120,7 +120,7 @@ class ContextualBandits(Wrapped[Table]):
 
 
 def wrap_contextualbandits(bandit: Any, table: Table) -> ContextualBandits:
-    """A policy that learns; its estimators for logs take probabilities besides, and are something else."""
+    """Wrap a policy that learns; the library's estimators for logs are not policies, and are refused."""
     if "_BasePolicy" not in (kind.__name__ for kind in type(bandit).__mro__):
         allowed = "a policy of contextualbandits, such as LinTS or LinUCB"
         raise InputError("bandit", validation.shown(bandit), allowed)
@@ -168,7 +168,7 @@ class Mabwiser(Wrapped[Table]):
 
 
 def wrap_mabwiser(bandit: Any, table: Table) -> Mabwiser:
-    """A `MAB` that asks for contexts."""
+    """Wrap a `MAB` with a contextual policy."""
     if not vars(bandit).get("is_contextual", False):
         allowed = "a mabwiser.mab.MAB with a contextual policy, such as LearningPolicy.LinTS"
         raise InputError("bandit", validation.shown(bandit), allowed)
@@ -188,7 +188,7 @@ class River(Wrapped[Names]):
     takes_gaps = True  # a name that is missing was lost: `unfog.adapters.river.evaluate` asks
 
     def __init__(self, bandit: Any, way: Names) -> None:
-        """Keep also how it all began, from the first context on: until then the denoiser may be fitted."""
+        """Wrap a policy; its first state is copied at the first context: the denoiser may be fitted late."""
         super().__init__(bandit, way)
         self._first: Names | None = None
 
@@ -223,7 +223,7 @@ class River(Wrapped[Names]):
 
 
 def wrap_river(bandit: Any, names: Names) -> River:
-    """A policy that asks for contexts."""
+    """Wrap a contextual policy."""
     kinds: dict[str, Any] = {kind.__name__: kind for kind in type(bandit).__mro__}
     if "ContextualPolicy" not in kinds:
         allowed = "a contextual policy of river, such as river.bandit.LinUCBDisjoint"
@@ -269,22 +269,24 @@ class VowpalWabbit(Wrapped[Names]):
         group: Any = None,
     ) -> None:
         """Learn the cost (minus the reward) of an action that had been drawn with this probability."""
-        chosen = validation.one_of("action", str(action), self.actions)
+        name = validation.one_of("action", str(action), self.actions)
         price = float(validation.numbers("cost", cost, "a number"))
         chance = validation.positive("probability", probability)
         if chance > 1:
             raise InputError("probability", probability, "a probability above 0")
         with self.way.learning(_by_name(context), noise_cov, group) as denoised:
-            self.bandit.learn(self._text(denoised, chosen, f"0:{price!r}:{chance!r} "))
+            self.bandit.learn(self._text(denoised, name, f"0:{price!r}:{chance!r} "))
 
-    def _text(self, context: Mapping[Any, Any], chosen: str | None = None, label: str = "") -> str:
-        numbers = " ".join(f"{_word('context', name)}:{float(value)!r}" for name, value in context.items())
-        lines = [f"{label if action == chosen else ''}|a {action}" for action in self.actions]
+    def _text(self, context: Mapping[Any, Any], labelled: str | None = None, label: str = "") -> str:
+        numbers = " ".join(
+            f"{_word('context', feature)}:{float(value)!r}" for feature, value in context.items()
+        )
+        lines = [f"{label if action == labelled else ''}|a {action}" for action in self.actions]
         return "\n".join([f"shared |c {numbers}", *lines])
 
 
 def _by_name(context: Any) -> Any:
-    """Numbers in a row are called 0, 1, 2."""
+    """A context by name; numbers in a row are called 0, 1, 2."""
     if isinstance(context, Mapping | str):
         return context
     rows = readings("context", context)
@@ -303,7 +305,7 @@ def _word(field: str, name: object) -> str:
 
 
 def wrap_vowpalwabbit(bandit: Any, names: Names, actions: Sequence[str | int]) -> VowpalWabbit:
-    """A workspace that explores among actions."""
+    """Wrap a workspace that explores among actions."""
     words = bandit.get_arguments().split()
     # --cb_explore, which takes one line, sets the other too.
     if "--cb_explore_adf" not in words or "--cb_explore" in words:

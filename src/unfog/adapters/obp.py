@@ -15,8 +15,8 @@ from unfog.evaluation.readers import to_obp as _to_obp
 from unfog.lab.evaluate import read_log
 
 
-def to_obp(log: Any, **told: Any) -> dict[str, Any]:
-    """The feedback dictionary of a log; `told` is how to read it: columns, arms, probability, …
+def to_obp(log: Any, **options: Any) -> dict[str, Any]:
+    """The feedback dictionary of a log; `options` say how to read it: columns, arms, probability, …
 
     >>> import numpy as np
     >>> import unfog
@@ -32,4 +32,4 @@ def to_obp(log: Any, **told: Any) -> dict[str, Any]:
     >>> feedback["n_rounds"], feedback["n_actions"]
     (1000, 2)
     """
-    return _to_obp(log if isinstance(log, Log) else read_log(log, **told))
+    return _to_obp(log if isinstance(log, Log) else read_log(log, **options))

@@ -1,5 +1,5 @@
-"""An agent with the verbs of river's contextual policies (J. Montiel and others, *River: machine learning for
-streaming data in Python*).
+"""An agent with the methods of river's contextual policies (J. Montiel and others, *River: machine learning
+for streaming data in Python*).
 
     policy = RiverPolicy("unfog", problem, arms=["a", "b", "c"], coordinates=["heart_rate", "steps"])
 
@@ -71,39 +71,39 @@ class RiverPolicy(ContextualPolicy):
         self.arms, self.coordinates = arms, coordinates
         self.seed, self.trial = seed, trial
         self._decider = Decider(agent, problem, features, seed=seed, trial=trial, shown=False)
-        named = names_or_numbers("arms", arms, problem.arms(), "the problem")
-        self._places = {arm: place for place, arm in enumerate(named)}
+        names = names_or_numbers("arms", arms, problem.arms(), "the problem")
+        self._indices = {arm: index for index, arm in enumerate(names)}
         dim = len(problem.knowledge().context_mean)
         self._coordinates = names_or_numbers("coordinates", coordinates, dim, "the problem")
         self._waiting: Waiting[Choice] = Waiting(WAITING)
 
     def _pull(self, arm_ids: list[ArmID], context: dict[Any, Any]) -> ArmID:  # type: ignore[override]
-        noisy, ids = self._noisy(context), list(arm_ids)
-        choice = self._decider.decide(noisy, arms=[self._place(arm) for arm in ids])
+        noisy, ids = self._read_context(context), list(arm_ids)
+        choice = self._decider.decide(noisy, arms=[self._find_index(arm) for arm in ids])
         self._waiting.add(noisy, choice)
-        return next(arm for arm in ids if self._place(arm) == choice.arm)
+        return next(arm for arm in ids if self._find_index(arm) == choice.arm)
 
     def update(self, arm_id: ArmID, context: Mapping[Any, Any], *args: Any, **kwargs: Any) -> None:
         """The reward of an arm in a context; of what river passes on, it is the first."""
-        noisy, place = self._noisy(context), self._place(arm_id)
+        noisy, index = self._read_context(context), self._find_index(arm_id)
         reward = next(iter([*args, *kwargs.values()]), None)
         if reward is None:
             raise InputError("reward", "missing", "a number")
-        # Before the decision is taken out of its line: a reward that is refused may come again.
+        # Checked before the decision is taken out of its queue: after an error the reward may come again.
         validation.check_reward("reward", np.asarray(reward, float), self.problem.rewards.kind)
         choice = self._waiting.take(noisy)
         if choice is None:
-            choice = self._decider.follow(noisy, place)
-        choice.change_arm(place)  # the reading was observed already, whoever chose the arm
+            choice = self._decider.follow(noisy, index)
+        choice.change_arm(index)  # the reading was observed already, whoever chose the arm
         self._decider.learn(choice, reward)
         super().update(arm_id, context, *args, **kwargs)  # type: ignore[no-untyped-call]
 
-    def _place(self, arm: ArmID) -> int:
-        if arm not in self._places:
-            raise InputError("arm", arm, ", ".join(map(str, self._places)))
-        return self._places[arm]
+    def _find_index(self, arm: ArmID) -> int:
+        if arm not in self._indices:
+            raise InputError("arm", arm, ", ".join(map(str, self._indices)))
+        return self._indices[arm]
 
-    def _noisy(self, context: Mapping[Any, Any]) -> Array:
+    def _read_context(self, context: Mapping[Any, Any]) -> Array:
         if not isinstance(context, Mapping):
             raise InputError("context", context, "a dict of noisy readings by the name of the coordinate")
         return context_row(context, self._coordinates)
@@ -116,9 +116,9 @@ class TakesGaps(Protocol):
     takes_gaps: bool
 
 
-def _context(seen: Any, measured: Any) -> dict[Any, Any]:
-    """By the numbers of the coordinates, without those that were lost."""
-    values = np.asarray(seen).tolist()
+def _context(observation: Any, measured: Any) -> dict[Any, Any]:
+    """A context by the numbers of its coordinates, without those that were lost."""
+    values = np.asarray(observation).tolist()
     return {name: value for name, value in enumerate(values) if measured is None or measured[name]}
 
 
@@ -140,18 +140,18 @@ def evaluate(
     >>> len(rows)  # two episodes of five rounds
     10
     """
-    source = random.Random(seed)
+    rng = random.Random(seed)
     for episode in range(validation.count("n_episodes", n_episodes)):
-        started = source.randint(0, 2**32)
+        episode_seed = rng.randint(0, 2**32)
         for index, policy in enumerate(policies):
-            playing, rival, total = copy.deepcopy(env), policy.clone(), stats.Sum()
-            (seen, info), step, over = playing.reset(seed=started), 0, False
-            gaps = isinstance(rival, TakesGaps) and rival.takes_gaps
+            world, player, total = copy.deepcopy(env), policy.clone(), stats.Sum()
+            (observation, info), step, over = world.reset(seed=episode_seed), 0, False
+            gaps = isinstance(player, TakesGaps) and player.takes_gaps
             while not over:
-                context = _context(seen, info.get("measured") if gaps else None)
-                arm = rival.pull(list(range(playing.action_space.n)), context)
-                seen, reward, ended, cut, info = playing.step(arm)
-                rival.update(arm, context, reward)
+                context = _context(observation, info.get("measured") if gaps else None)
+                arm = player.pull(list(range(world.action_space.n)), context)
+                observation, reward, ended, cut, info = world.step(arm)
+                player.update(arm, context, reward)
                 total.update(reward)
                 row = {"episode": episode, "step": step, "policy_idx": index, "arm": arm, "reward": reward}
                 yield {**row, "reward_stat": total.get(), **{k: info[k] for k in ("regret",) if k in info}}

@@ -6,16 +6,16 @@
     learn    the reward of that decision comes, at once or later
     reveal   so does its true context, where it ever does
 
-The round is that of agents/round.py, held by agents/runner.py; nothing is decided or learnt here. The
-random numbers are those that the lab gives the agent in this trial of this seed, so that an agent which is
-fed a trial of the lab takes the arms that it takes there.
+The round is that of agents/round.py, played by agents/runner.py; nothing is decided or learnt here. The
+random numbers are those that the lab gives the agent in this trial of this seed, so that an agent which
+plays a trial of the lab here takes the same arms as there.
 
-`Episode` is a problem played by somebody else, with the very numbers of the lab. The lab makes a world in
-blocks of rounds from streams that hang on the seed and the trial alone (maths/random.py). An episode makes
+`Episode` is a problem for somebody else's loop, with exactly the numbers of the lab. The lab makes a world in
+blocks of rounds from streams that depend on the seed and the trial alone (maths/random.py). An episode makes
 the same blocks with the same function, so that trial k of seed s has the same noisy contexts here and in
-`unfog.run`, to the last bit, and an arm is paid the same. What is handed out is what an agent may see: the
-noisy context, and a true context only where the problem shows it, as late as it does. Regret is that of
-theory/regret.py, for who measures and not for who decides.
+`unfog.run`, to the last bit, and an arm pays the same. An episode gives out what an agent may see: the noisy
+context, and a true context only if the problem shows it, and as late as it does. Regret is that of
+theory/regret.py, for measuring and not for deciding.
 """
 
 from collections import deque
@@ -61,10 +61,10 @@ class Choice:
     decision: Decision  # the round as far as it has come; changes as more becomes known
 
     def change_arm(self, arm: int) -> None:
-        """Another arm was taken than was chosen."""
-        place = np.asarray([arm])
-        evidence = self.decision.evidence._replace(arm=place)
-        self.arm, self.decision = arm, self.decision._replace(arm=place, evidence=evidence)
+        """Record that another arm was taken than the chosen one."""
+        arms = np.asarray([arm])
+        evidence = self.decision.evidence._replace(arm=arms)
+        self.arm, self.decision = arm, self.decision._replace(arm=arms, evidence=evidence)
 
 
 class Decider:
@@ -90,7 +90,7 @@ class Decider:
         trial: int = 0,
         shown: bool = True,
     ) -> None:
-        """Of the problem it is told the laws and the kind of rewards, and nothing that was drawn.
+        """The agent is told the problem's laws and its kind of rewards, and nothing that was drawn.
 
         `features` are those of the trial, where actions are drawn: `Env.features`, or `features_of`. Unless
         true contexts are `shown`, agents that cannot learn without them are refused.
@@ -100,7 +100,7 @@ class Decider:
         validation.count("trial", trial, 0, MOST_TRIALS)
         self.problem = problem
         self.features = features_of(problem) if features is None else features
-        self.agent = _row(agent, problem, self.features, shown)
+        self.agent = _find_agent(agent, problem, self.features, shown)
         self._runner = Runner(self.agent, problem.knowledge(), seed, [trial])
         self._number, self._recent = 0, Recent[Choice](self._runner.lag)
 
@@ -114,12 +114,12 @@ class Decider:
         time: float | None = None,
     ) -> Choice:
         """Choose one of these arms, or of all, for a noisy context (d,)."""
-        offer, who = self._offer(noisy, measured, time, arms), str(unit)
-        self._again(who)
+        offer, unit_name = self._make_offer(noisy, measured, time, arms), str(unit)
+        self._revisit(unit_name)
         normals = self._runner.draw()
-        considered = self._runner.consider(who, offer, self.features)
+        considered = self._runner.consider(unit_name, offer, self.features)
         arm, shares = self._runner.choose(considered, normals, self._number)
-        return self._taken(considered, arm, shares, who)
+        return self._record(considered, arm, shares, unit_name)
 
     def follow(
         self,
@@ -130,92 +130,92 @@ class Decider:
         unit: object = "",
         time: float | None = None,
     ) -> Choice:
-        """A round whose arm somebody else has chosen; it is learnt from like any other."""
-        offer, who = self._offer(noisy, measured, time, [arm]), str(unit)
-        self._again(who)
+        """Play a round whose arm somebody else has chosen; it is learnt from like any other."""
+        offer, unit_name = self._make_offer(noisy, measured, time, [arm]), str(unit)
+        self._revisit(unit_name)
         self._runner.draw()
-        considered = self._runner.consider(who, offer, self.features)
-        return self._taken(considered, arm, np.eye(self.problem.arms())[arm], who)
+        considered = self._runner.consider(unit_name, offer, self.features)
+        return self._record(considered, arm, np.eye(self.problem.arms())[arm], unit_name)
 
     def learn(self, choice: Choice, reward: float) -> None:
-        """What the decision has earned."""
+        """Learn the reward of a decision."""
         validation.check_reward("reward", np.asarray(reward, float), self.problem.rewards.kind)
         choice.decision = self._runner.reward(choice.unit, choice.decision, float(reward))
 
     def reveal(self, choice: Choice, context: Array) -> None:
-        """The true context (d,), not a number where it stays hidden; ignored by who learns from none."""
+        """Reveal the true context (d,), NaN where it stays hidden; agents that do not use it ignore it."""
         validation.check_finite("context", np.asarray(context, float), gaps="hidden")
         if self.agent.sees_context:
-            told = np.asarray(context, float)[None]
-            choice.decision = self._runner.reveal(choice.unit, choice.decision, told)
+            true = np.asarray(context, float)[None]
+            choice.decision = self._runner.reveal(choice.unit, choice.decision, true)
 
     def probabilities(self, noisy: Array, *, arms: Collection[int] | None = None, unit: object = "") -> Array:
         """The probability of each arm if `decide` were called now, (K,); nothing is drawn or learnt by it."""
-        offer = self._offer(noisy, None, None, arms)
+        offer = self._make_offer(noisy, None, None, arms)
         return self._runner.probabilities(str(unit), offer, self.features, self._number)
 
-    def _taken(self, considered: Considered, arm: int, shares: Array, unit: str) -> Choice:
+    def _record(self, considered: Considered, arm: int, shares: Array, unit: str) -> Choice:
         decision = self._runner.take(unit, considered, arm, self.features)
         choice = Choice(arm, float(shares[arm]), shares, unit, decision)
         self._number += 1
         self._recent.add(unit, choice)
         return choice
 
-    def _again(self, unit: str) -> None:
-        """Learn again from the round so many rounds ago, where the agent does."""
+    def _revisit(self, unit: str) -> None:
+        """Learn again from an earlier round, if the agent does that."""
         past = self._recent.due(unit)
         if past is not None:
             past.decision = self._runner.revisit(unit, past.decision)
 
-    def _offer(
+    def _make_offer(
         self, noisy: Array, measured: Array | None, time: float | None, arms: Collection[int] | None
     ) -> Offer:
-        """A batch of one, checked."""
-        given, dim = np.asarray(noisy, float), len(self.problem.knowledge().context_mean)
-        if given.shape != (dim,):
-            raise InputError("context", f"{given} of shape {given.shape}", f"{dim} numbers, nan where lost")
-        validation.check_finite("context", given, gaps="lost")
-        lost = np.isnan(given) if measured is None else np.isnan(given) | ~np.asarray(measured, bool)
+        """Check the arguments and make an offer, a batch of one."""
+        values, dim = np.asarray(noisy, float), len(self.problem.knowledge().context_mean)
+        if values.shape != (dim,):
+            raise InputError("context", f"{values} of shape {values.shape}", f"{dim} numbers, nan where lost")
+        validation.check_finite("context", values, gaps="lost")
+        lost = np.isnan(values) if measured is None else np.isnan(values) | ~np.asarray(measured, bool)
         at = None if time is None else np.asarray([time], float)
         mask = (~lost[None]).astype(float) if lost.any() else None
         number = np.asarray(self._number)
-        return Offer(given[None], mask, time=number, arms=self._among(arms), at=at)
+        return Offer(values[None], mask, time=number, arms=self._read_arms(arms), at=at)
 
-    def _among(self, arms: Collection[int] | None) -> Array | None:
+    def _read_arms(self, arms: Collection[int] | None) -> Array | None:
         if arms is None:
             return None
         number, among = self.problem.arms(), np.zeros((1, self.problem.arms()), bool)
-        wanted = [validation.count("arm", arm, 0, number - 1) for arm in arms]
-        if not wanted:
+        indices = [validation.count("arm", arm, 0, number - 1) for arm in arms]
+        if not indices:
             raise InputError("arms", "none", f"one or more of 0 to {number - 1}")
-        among[0, wanted] = True
+        among[0, indices] = True
         return None if among.all() else among
 
 
 def features_of(problem: Problem, actions: Array | None = None) -> FeatureMap:
-    """The map of a problem, a batch of one: of these actions (K, p), where a problem draws them."""
-    wanted = problem.truth_draws()
-    draws = {name: np.zeros((1, *draws.shape)) for name, draws in wanted.items()}
-    if "actions" in wanted:
-        shape, law = wanted["actions"].shape, wanted["actions"].law
+    """The feature map of a problem, a batch of one; `actions` (K, p) are needed if the problem draws them."""
+    needed = problem.truth_draws()
+    draws = {name: np.zeros((1, *draws.shape)) for name, draws in needed.items()}
+    if "actions" in needed:
+        shape, law = needed["actions"].shape, needed["actions"].law
         if actions is None:
             allowed = f"those of the trial, of shape {shape}: this problem draws them anew in every trial"
             raise InputError("actions", "missing", allowed)
-        given = validation.numbers("actions", actions, f"numbers of shape {shape}")
-        if given.shape != shape:
-            raise InputError("actions", f"of shape {given.shape}", f"numbers of shape {shape}")
-        draws["actions"] = given[None] if law == "normal" else (given[None] + 1) / 2
+        values = validation.numbers("actions", actions, f"numbers of shape {shape}")
+        if values.shape != shape:
+            raise InputError("actions", f"of shape {values.shape}", f"numbers of shape {shape}")
+        draws["actions"] = values[None] if law == "normal" else (values[None] + 1) / 2
     return problem.truth(draws).features
 
 
-def _row(agent: str | Agent, problem: Problem, features: FeatureMap, shown: bool) -> Agent:
-    """The agent by its name, which can play this problem."""
+def _find_agent(agent: str | Agent, problem: Problem, features: FeatureMap, is_revealed: bool) -> Agent:
+    """The agent of this name, if it can play this problem."""
     names, own = with_own([agent])
     known, kind = problem.knowledge(), problem.rewards.kind
     [row] = named(names, "agent", Catalogue(kind, own, known.beyond_moments))
     if row.can.see_bias is not None:
         raise InputError("agent", f"{row.name!r} is told the bias", "agents that go without: nobody tells it")
-    partial = problem.partial or not shown
+    partial = problem.partial or not is_revealed
     refuse_misfit(row, known, features, rewards=kind, partial=partial, has_bias=problem.has_bias)
     return row
 
@@ -226,107 +226,111 @@ class Reading(NamedTuple):
     round: int  # from 0
     noisy: Array  # (d,)  the mean of contexts where a coordinate was lost
     measured: Bools | None  # (d,)  false where it was lost; None: nothing ever is
-    unit: int | None  # whose context it is; None: there is one unit
+    unit: int | None  # which unit the context is from; None: there is one unit
     time: float | None  # None: the number of the round
 
 
-class Shown(NamedTuple):
+class Revealed(NamedTuple):
     """A true context that the problem shows."""
 
-    round: int  # that it belongs to
-    context: Array  # (d,)  not a number where a coordinate stays hidden
+    round: int  # the round that it belongs to
+    context: Array  # (d,)  NaN where a coordinate stays hidden
 
 
 class Paid(NamedTuple):
-    """What came of a decision."""
+    """The outcome of a decision."""
 
     reward: float
     regret: float
-    shown: Shown | None  # which may be of an earlier round
+    revealed: Revealed | None  # which may be of an earlier round
 
 
 class Episode:
     """One trial of a problem, from its first round on."""
 
     def __init__(self, problem: Problem, seed: int, trial: int = 0) -> None:
-        """Before the first round."""
-        refuse(problem)
+        """Start before the first round."""
+        check_playable(problem)
         validation.count("seed", seed, 0, MOST_SEED)
         validation.count("trial", trial, 0, MOST_TRIALS)
         self.problem, self.number = problem, 0
         draws = truth_draws(seed, [trial], problem.truth_draws())
         self._truth = problem.truth(draws)
         self.features: FeatureMap = self._truth.features  # a batch of one trial
-        self.actions = _vectors(problem, draws.get("actions"))
+        self.actions = _arm_vectors(problem, draws.get("actions"))
         self._job = Job(problem, (), np.asarray([BLOCK_ROUNDS]), np.asarray([], int), seed, decompose=False)
         self._nature = Nature(problem, seed, [trial])
-        self._late = deque[Shown]()
-        self._make()
+        self._late = deque[Revealed]()
+        self._make_block()
 
-    def _make(self) -> None:
+    def _make_block(self) -> None:
         numbers = self.number + np.arange(BLOCK_ROUNDS)
         self._block = make_block(self._job, self._truth, *self._nature.next(BLOCK_ROUNDS), numbers)
-        self._losses: Array | None = None  # (K, BLOCK)  of every arm, where they are asked for
+        self._losses: Array | None = None  # (K, BLOCK)  of every arm, computed when first needed
 
     @property
-    def _place(self) -> int:
+    def _index(self) -> int:
         return self.number % BLOCK_ROUNDS
 
     def _emission(self) -> Emission:
-        """What nature made of the round at hand, (1, ...)."""
+        """What nature drew in the current round, (1, ...)."""
         parts = self._block.emission[:-1]
-        return Emission(*(None if x is None else x[:, self._place] for x in parts))  # type: ignore[arg-type]
+        return Emission(*(None if x is None else x[:, self._index] for x in parts))  # type: ignore[arg-type]
 
     def reading(self) -> Reading:
-        """What may be seen of the round at hand."""
-        made = self._emission()
-        measured = None if made.mask is None else made.mask[0] > 0
-        unit = None if made.unit is None else int(made.unit[0])
+        """What an agent may see of the current round."""
+        emission = self._emission()
+        measured = None if emission.mask is None else emission.mask[0] > 0
+        unit = None if emission.unit is None else int(emission.unit[0])
         return Reading(
-            self.number, made.noisy[0].copy(), measured, unit, None if made.at is None else float(made.at[0])
+            self.number,
+            emission.noisy[0].copy(),
+            measured,
+            unit,
+            None if emission.at is None else float(emission.at[0]),
         )
 
     def pay(self, arm: int) -> Paid:
-        """Take an arm; the next round is at hand then."""
-        t, best = self._place, self._block.tables.paper.best[0, self._place]
+        """Take an arm and go on to the next round."""
+        t, best = self._index, self._block.tables.paper.best[0, self._index]
         regret = best - self._block.tables.paper.values(np.full((1, BLOCK_ROUNDS), arm))[0, t]
-        reward = self._rewards(np.asarray([[arm]]))[0]
-        self._late.append(Shown(self.number, to_reveal(self._emission())[0]))
-        shown = self._late.popleft() if len(self._late) > self.problem.late else None
-        if shown is not None and np.isnan(shown.context).all():
-            shown = None
+        reward = self._pay_arms(np.asarray([[arm]]))[0]
+        self._late.append(Revealed(self.number, to_reveal(self._emission())[0]))
+        revealed = self._late.popleft() if len(self._late) > self.problem.late else None
+        if revealed is not None and np.isnan(revealed.context).all():
+            revealed = None
         self.number += 1
-        if self._place == 0:
-            self._make()
-        return Paid(float(reward), float(regret), shown)
+        if self._index == 0:
+            self._make_block()
+        return Paid(float(reward), float(regret), revealed)
 
     def every(self) -> tuple[Array, Array]:
-        """What each arm would be paid in the round at hand, and its regret: (K,) each."""
+        """The reward and the regret of each arm in the current round: (K,) each."""
         arms, paper = np.arange(self.problem.arms()), self._block.tables.paper
         if self._losses is None:
             worth = [paper.values(np.full((1, BLOCK_ROUNDS), arm))[0] for arm in arms]
             self._losses = paper.best[0] - np.stack(worth)
-        return self._rewards(arms[None]), self._losses[:, self._place]
+        return self._pay_arms(arms[None]), self._losses[:, self._index]
 
-    def _rewards(self, arms: Ints) -> Array:
-        """The rewards of arms (1, n) in the round at hand: (n,)."""
-        scores = self._block.tables.true_context[0, self._place][arms]
-        paid = self.problem.reward(scores, self._block.normals[:, self._place, None])
+    def _pay_arms(self, arms: Ints) -> Array:
+        """The rewards of arms (1, n) in the current round: (n,)."""
+        scores = self._block.tables.true_context[0, self._index][arms]
+        paid = self.problem.reward(scores, self._block.normals[:, self._index, None])
         validation.check_reward("problem.reward", paid, self.problem.rewards.kind)
         return paid[0]
 
 
-def refuse(problem: Problem) -> None:
-    """Complain of what is no world, and of one that waits to be asked."""
+def check_playable(problem: Problem) -> None:
+    """Raise InputError for what is not a world, and for one that shows true contexts on request."""
     validation.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
     if problem.asked:
         raise InputError("problem.reveal", "asked", "random or every: here nobody can ask")
 
 
-def _vectors(problem: Problem, drawn: Array | None) -> Array | None:
+def _arm_vectors(problem: Problem, draws: Array | None) -> Array | None:
     """The numbers that tell arms apart, (K, p); None where an arm has a name alone."""
-    if drawn is not None:
+    if draws is not None:
         uniform = problem.truth_draws()["actions"].law == "uniform"
-        return 2 * drawn[0] - 1 if uniform else drawn[0]
-    given = problem.actions if isinstance(problem, Synthetic | Recorded) else None
-    return np.asarray(given, float) if np.ndim(given) == 2 else None  # type: ignore[arg-type]
+        return 2 * draws[0] - 1 if uniform else draws[0]
+    actions = problem.actions if isinstance(problem, Synthetic | Recorded) else None
+    return np.asarray(actions, float) if np.ndim(actions) == 2 else None  # type: ignore[arg-type]

@@ -1,14 +1,14 @@
-"""Noisy readings made into contexts, as a scikit-learn transformer: regression calibration with a memory.
+"""A scikit-learn transformer from noisy readings to contexts: regression calibration that learns the bias.
 
 A reading is x = c + bias + noise, with contexts c ~ N(m, C), a bias that each device has of its own, and
 noise ~ N(0, N). What comes out is the posterior of c given x and what was learnt before,
 
     N(m + G (x - m - g),  C - G C),   G = C (C + N + S)^-1,   bias ~ N(g, S),
 
-the law that the agents' denoisers have (`unfog.agents.denoise`), so that any library may stand behind it. Its
-mean as a regressor is regression calibration (R. J. Carroll, D. Ruppert, L. A. Stefanski, C. M. Crainiceanu,
-*Measurement Error in Nonlinear Models*, chapter 4); draws of it are multiple imputation (D. B. Rubin,
-*Multiple Imputation for Nonresponse in Surveys*), by one who has seen no outcome. The arithmetic is in
+the same as that of the agents' denoisers (`unfog.agents.denoise`), for use with any library. Its mean as a
+regressor is regression calibration (R. J. Carroll, D. Ruppert, L. A. Stefanski, C. M. Crainiceanu,
+*Measurement Error in Nonlinear Models*, chapter 4); draws of it are multiple imputation that uses no outcomes
+(D. B. Rubin, *Multiple Imputation for Nonresponse in Surveys*). The arithmetic is in
 `unfog.adapters.denoising`.
 """
 
@@ -26,10 +26,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unfog import validation
 from unfog.adapters.denoising import arguments, fit
-from unfog.adapters.denoising.arguments import Rows, Told
+from unfog.adapters.denoising.arguments import ChannelSettings, Rows
 from unfog.adapters.denoising.fit import Fitted
-from unfog.adapters.denoising.predict import Block, blocks, endings, written
-from unfog.channel.channel import channel as told_channel
+from unfog.adapters.denoising.predict import Block, blocks, endings, write_columns
+from unfog.channel.channel import channel as as_channel
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
@@ -96,9 +96,9 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         if isinstance(channel, Mapping):
             means = channel.get("context_mean")
         size = 1 if means is None else max(1, np.size(means))
-        found = told_channel(channel, [str(i) for i in range(size)])
+        parts = as_channel(channel, [str(i) for i in range(size)])
         names = "noise_cov", "bias_cov", "context_mean", "context_cov", "bias"
-        return cls(**{**{name: getattr(found, name) for name in names}, **settings})
+        return cls(**{**{name: getattr(parts, name) for name in names}, **settings})
 
     def fit(
         self, X: Any, y: Any = None, *, true: Any = None, groups: Any = None, noise_cov: Any = None
@@ -110,10 +110,10 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         (n, d) unless n is d. Rows without any have the constructor's, or else the mean of those told.
         """
         noisy = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
-        rows = _rows(noisy, groups, true)
+        rows = _make_rows(noisy, groups, true)
         settings, source = self._start(noisy.shape[1])
-        fitted = fit.fit(settings, rows, _noise(noise_cov, rows))
-        self.told_, self.source_, self.goes_on_ = settings, source, True
+        fitted = fit.fit(settings, rows, _read_noise(noise_cov, rows))
+        self.settings_, self.source_, self.goes_on_ = settings, source, True
         self._keep(fitted)
         return self
 
@@ -126,25 +126,25 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         """
         if not hasattr(self, "fitted_"):
             self.fit(X, true=true, groups=groups, noise_cov=noise_cov)
-            self.goes_on_ = self.kind != "drift" or self.told_.settled(
-                _noise(noise_cov, _rows(self._checked(X)))
+            self.goes_on_ = self.kind != "drift" or self.settings_.settled(
+                _read_noise(noise_cov, _make_rows(self._check_rows(X)))
             )
             return self
-        self._learn(_rows(self._checked(X), groups, true), noise_cov)
+        self._learn(_make_rows(self._check_rows(X), groups, true), noise_cov)
         return self
 
     def transform(self, X: Any, *, groups: Any = None, noise_cov: Any = None) -> Any:
         """The contexts of readings, each taken for a new one; nothing is learnt from them."""
         check_is_fitted(self)
-        noisy = self._checked(X)
-        return self._output(_rows(noisy, groups), noise_cov, check_random_state(self.random_state))
+        noisy = self._check_rows(X)
+        return self._output(_make_rows(noisy, groups), noise_cov, check_random_state(self.random_state))
 
     def fit_transform(
         self, X: Any, y: Any = None, *, true: Any = None, groups: Any = None, noise_cov: Any = None
     ) -> Any:
         """`fit`, then `transform` with the same groups and noise."""
-        noisy = self.fit(X, true=true, groups=groups, noise_cov=noise_cov)._checked(X)
-        return self._output(_rows(noisy, groups), noise_cov, check_random_state(self.random_state))
+        noisy = self.fit(X, true=true, groups=groups, noise_cov=noise_cov)._check_rows(X)
+        return self._output(_make_rows(noisy, groups), noise_cov, check_random_state(self.random_state))
 
     def transform_one(
         self, x: Any, *, noise_cov: Any = None, group: Hashable = None
@@ -154,18 +154,18 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         With a law of contexts that is told, no `fit` is needed before. After a fit to columns with names, x
         may be a mapping or a pandas Series with these names in any order.
         """
-        noisy = self._one(x)
+        noisy = self._read_one(x)
         rows = Rows(noisy[None], [arguments.device(group)], np.zeros(1, np.intp), None)
-        found: Array = self._output(rows, noise_cov, self.source_)[0]
+        context: Array = self._output(rows, noise_cov, self.source_)[0]
         self._learn(rows, noise_cov)
-        return found
+        return context
 
     def context(self, X: Any, *, groups: Any = None, noise_cov: Any = None) -> Context:
         """Mean (n, d) and covariance (n, d, d) of the contexts of readings."""
         check_is_fitted(self)
-        noisy = self._checked(X)
+        noisy = self._check_rows(X)
         mean, cov = np.empty(noisy.shape), np.empty((*noisy.shape, noisy.shape[1]))
-        for block in self._blocks(_rows(noisy, groups), noise_cov):
+        for block in self._blocks(_make_rows(noisy, groups), noise_cov):
             mean[block.rows], cov[block.rows] = block.mean, block.cov
         return Context(mean, cov)
 
@@ -191,7 +191,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         return np.array([f"{name}{end}" for end in ends for name in names], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """Gaps are welcome; draws depend on a row's place, which scikit-learn calls non-deterministic."""
+        """Gaps are allowed; draws depend on a row's position, which scikit-learn calls non-deterministic."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.non_deterministic = self.output == "draws"
@@ -200,16 +200,16 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
     def _learn(self, rows: Rows, noise_cov: Any) -> None:
         if not self.goes_on_:
             allowed = "told with context_mean, context_cov, bias_cov and noise_cov, or found by a fit before"
-            said = "found from the first piece alone, and a bias that walks needs one law of contexts"
-            raise InputError("context_mean", said, allowed)
-        self._keep(fit.more(self.fitted_, self.told_, rows, _noise(noise_cov, rows)))
+            actual = "found from the first piece alone, and a bias that walks needs one law of contexts"
+            raise InputError("context_mean", actual, allowed)
+        self._keep(fit.more(self.fitted_, self.settings_, rows, _read_noise(noise_cov, rows)))
 
-    def _checked(self, X: Any) -> Array:
-        found: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        return found
+    def _check_rows(self, X: Any) -> Array:
+        rows: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        return rows
 
-    def _one(self, x: Any) -> Array:
-        """One reading; where there was no fit, all must be told that a fit would find."""
+    def _read_one(self, x: Any) -> Array:
+        """Check one reading; without an earlier fit, all that a fit would find must be given."""
         allowed = "the numbers of one reading, NaN where one was lost"
         noisy = arguments.reading(x, getattr(self, "feature_names_in_", None), allowed)
         if noisy.ndim != 1 or not noisy.size or (np.abs(noisy) > validation.LARGEST).any():
@@ -224,36 +224,38 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: 
         """A fit to no rows at all."""
         if self.context_mean is None or self.context_cov is None:
             raise NotFittedError("call fit first, or tell context_mean and context_cov")
-        self.told_, self.source_ = self._start(dim)
+        self.settings_, self.source_ = self._start(dim)
         self.n_features_in_, self.goes_on_ = dim, True
-        self._keep(fit.fit(self.told_, _rows(np.empty((0, dim))), None))
+        self._keep(fit.fit(self.settings_, _make_rows(np.empty((0, dim))), None))
 
-    def _start(self, dim: int) -> tuple[Told, Any]:
-        """The settings, checked, and where the draws of `transform_one` come from."""
+    def _start(self, dim: int) -> tuple[ChannelSettings, Any]:
+        """The checked settings, and the generator for the draws of `transform_one`."""
         return arguments.channel(self.get_params(), dim), check_random_state(self.random_state)
 
     def _keep(self, fitted: Fitted) -> None:
-        """What was found, under the names that scikit-learn's users look for."""
+        """Store the fitted values under the names that users of scikit-learn expect."""
         self.fitted_ = fitted
         self.context_mean_, self.context_cov_ = fitted.law
         self.noise_cov_ = fitted.noise
 
     def _blocks(self, rows: Rows, noise_cov: Any) -> Iterator[Block]:
-        noise, fitted = _noise(noise_cov, rows), self.fitted_
+        noise, fitted = _read_noise(noise_cov, rows), self.fitted_
         return blocks(fitted.law, fitted.noise if noise is None else noise, fitted.biases, rows)
 
-    def _output(self, rows: Rows, noise_cov: Any, source: Any) -> Array:
+    def _output(self, rows: Rows, noise_cov: Any, rng: Any) -> Array:
         n, dim = rows.noisy.shape
-        found = self._blocks(rows, noise_cov)
-        return written(self.output, found, (n, dim), lambda: source.standard_normal((n, self.draws, dim)))
+        posteriors = self._blocks(rows, noise_cov)
+        return write_columns(
+            self.output, posteriors, (n, dim), lambda: rng.standard_normal((n, self.draws, dim))
+        )
 
 
-def _noise(noise_cov: Any, rows: Rows) -> Array | None:
-    """What is told of the noise of these rows."""
+def _read_noise(noise_cov: Any, rows: Rows) -> Array | None:
+    """The noise of these rows, if the caller gives one."""
     return None if noise_cov is None else arguments.noises("noise_cov", noise_cov, *rows.noisy.shape)
 
 
-def _rows(noisy: Array, groups: Any = None, true: Any = None) -> Rows:
+def _make_rows(noisy: Array, groups: Any = None, true: Any = None) -> Rows:
     beyond = np.abs(noisy) > validation.LARGEST
     if beyond.any():
         row, column = (int(i) for i in np.argwhere(beyond)[0])

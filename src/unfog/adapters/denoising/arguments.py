@@ -1,6 +1,7 @@
-"""What callers of the transformer tell of a noise, of devices and of true contexts, checked at the door.
+"""Checks the arguments of the transformer: noise, devices, true contexts.
 
-A noise is told once for all rows, or once a row: `noises` gives a covariance (d, d), or one a row (n, d, d).
+A noise is given once for all rows, or once per row: `noises` returns a covariance (d, d), or one per row
+(n, d, d).
 A coordinate that is measured without error has the variance zero.
 """
 
@@ -17,11 +18,11 @@ from unfog.validation import InputError
 
 KINDS = ("exact", "drift")
 OUTPUTS = ("mean", "mean+sd", "draws")
-LEAST = 1e-15  # smallest eigenvalue of a correlation matrix that is not taken for zero
+LEAST = 1e-15  # smaller eigenvalues of a correlation matrix count as zero
 
 
-class Told(NamedTuple):
-    """What a caller says of the channel; None where it is to be found."""
+class ChannelSettings(NamedTuple):
+    """What a caller gives of the channel; None for what is to be estimated."""
 
     noise: Array | None  # (d, d)
     bias_cov: Array | None  # (d, d)
@@ -32,29 +33,29 @@ class Told(NamedTuple):
     dim: int
 
     def settled(self, noise: Array | None) -> bool:
-        """Whether, with what is told of the noise of rows, a bias is all that there is to learn."""
+        """Whether only biases are left to learn, given the `noise` of rows."""
         parts = self.mean, self.cov, self.bias_cov, noise if self.noise is None else self.noise
         return not any(part is None for part in parts)
 
     @property
     def law(self) -> Context:
-        """Of contexts, where it is told."""
+        """The law of contexts, if it is given."""
         if self.mean is None or self.cov is None:
             raise InputError("context_mean", None, "the mean of contexts, and their covariance")
         return Context(self.mean, self.cov)
 
 
 class Rows(NamedTuple):
-    """Readings, and whose they are."""
+    """Readings, and the devices they are from."""
 
-    noisy: Array  # (n, d)  not a number where lost
+    noisy: Array  # (n, d)  NaN where lost
     devices: list[Hashable]
     of: Ints  # (n,)
-    true: Array | None  # (n, d)  not a number where not known
+    true: Array | None  # (n, d)  NaN where not known
 
 
-def channel(settings: Mapping[str, Any], dim: int) -> Told:
-    """What the transformer's settings say, for rows of so many coordinates."""
+def channel(settings: Mapping[str, Any], dim: int) -> ChannelSettings:
+    """The settings of the transformer, checked for rows of `dim` coordinates."""
     validation.one_of("kind", settings["kind"], KINDS)
     validation.one_of("output", settings["output"], OUTPUTS)
     validation.count("draws", settings["draws"], most=10_000)
@@ -66,7 +67,7 @@ def channel(settings: Mapping[str, Any], dim: int) -> Told:
         None if settings[name] is None else validation.covariance(name, settings[name], dim)
         for name in ("bias_cov", "context_cov", "walk_cov")
     )
-    return Told(
+    return ChannelSettings(
         None if noise is None else noises("noise_cov", noise, None, dim),
         bias_cov,
         None if mean is None else validation.vector("context_mean", mean, dim),
@@ -85,40 +86,42 @@ def noises(field: str, value: object, rows: int | None, dim: int) -> Array:
     allowed = f"a variance, {dim} variances or a covariance ({dim}, {dim}) for all rows"
     if rows is not None:
         allowed += f"; or one for each: ({rows}, {dim}) or ({rows}, {dim}, {dim})"
-    given = validation.numbers(field, value, allowed)
-    if given.ndim == 2 and given.shape == (rows, dim) and rows == dim > 1:
-        said = f"of shape {given.shape} is one covariance, or the variances of {rows} rows of {dim} columns"
+    values = validation.numbers(field, value, allowed)
+    if values.ndim == 2 and values.shape == (rows, dim) and rows == dim > 1:
+        actual = (
+            f"of shape {values.shape} is one covariance, or the variances of {rows} rows of {dim} columns"
+        )
         clear = (
             f"({rows}, {dim}, {dim}), a covariance for each row; a number or {dim} variances, for all rows"
         )
-        raise InputError(field, said, clear)
-    if given.ndim == 0 or given.shape == (dim,):
-        found = np.diag(validation.vector(field, value, dim))
-    elif given.shape in ((dim, dim), (rows, dim, dim)):
-        found = given
-    elif given.shape == (rows, dim):
-        _check_variances(field, given, allowed)
-        return diagonal_matrix(given)
+        raise InputError(field, actual, clear)
+    if values.ndim == 0 or values.shape == (dim,):
+        cov = np.diag(validation.vector(field, value, dim))
+    elif values.shape in ((dim, dim), (rows, dim, dim)):
+        cov = values
+    elif values.shape == (rows, dim):
+        _check_variances(field, values, allowed)
+        return diagonal_matrix(values)
     else:
-        raise InputError(field, f"has shape {given.shape}", allowed)
-    _check(field, found, allowed)
-    return (found + found.mT) / 2
+        raise InputError(field, f"has shape {values.shape}", allowed)
+    _check_covariances(field, cov, allowed)
+    return (cov + cov.mT) / 2
 
 
-def _check_variances(field: str, given: Array, allowed: str) -> None:
-    if (given < 0).any():
-        row, column = (int(i) for i in np.argwhere(given < 0)[0])
-        raise InputError(field, f"row {row}, column {column} is {given[row, column]:g}", allowed)
+def _check_variances(field: str, variances: Array, allowed: str) -> None:
+    if (variances < 0).any():
+        row, column = (int(i) for i in np.argwhere(variances < 0)[0])
+        raise InputError(field, f"row {row}, column {column} is {variances[row, column]:g}", allowed)
 
 
-def _check(field: str, covs: Array, allowed: str) -> None:
-    """Refuse what is no covariance; variances of zero are fine, where nothing goes with them."""
+def _check_covariances(field: str, covs: Array, allowed: str) -> None:
+    """Raise InputError unless these are covariances; a variance may be zero if its covariances are."""
     dim = covs.shape[-1]
     each = covs.reshape(-1, dim, dim)
     variances = np.linalg.diagonal(each)
     scale = np.sqrt(np.where(variances > 0, variances, 1.0))
     scaled = each / scale[:, :, None] / scale[:, None, :]
-    # A coordinate without noise stands as a one, unless it goes with another: then as a zero.
+    # A coordinate without noise gets the variance 1; if it has covariances it keeps 0, and is refused.
     filled = scaled + diagonal_matrix((variances == 0) & (np.abs(scaled).sum(-1) == 0))
     skew = np.abs(scaled - scaled.mT).max(axis=(-2, -1), initial=0.0) > 1e-9
     bad = (variances < 0).any(-1) | skew | (np.linalg.eigvalsh((filled + filled.mT) / 2)[:, 0] < LEAST)
@@ -129,7 +132,7 @@ def _check(field: str, covs: Array, allowed: str) -> None:
 
 
 def labels(groups: npt.ArrayLike | None, rows: int) -> tuple[list[Hashable], Ints]:
-    """The devices there are, and which one each row is of; without groups all rows are of one, None."""
+    """The devices, and the index of that of each row; without groups there is one device, None."""
     if groups is None:
         return [None], np.zeros(rows, np.intp)
     allowed = f"a label for each of the {rows} rows, a number or a text"
@@ -137,33 +140,33 @@ def labels(groups: npt.ArrayLike | None, rows: int) -> tuple[list[Hashable], Int
 
 
 def device(group: object) -> Hashable:
-    """The label of one device; None for the one that has no name."""
+    """Check the label of a device; None is the device without a name."""
     if group is None or _table.is_label(group):
         return group
     raise InputError("group", group, "a number or a text; None where there is one device alone")
 
 
 def truths(true: npt.ArrayLike | None, like: Array) -> Array | None:
-    """True contexts (n, d), not a number where they are not known."""
+    """True contexts (n, d), NaN where they are not known."""
     if true is None:
         return None
     allowed = f"numbers of the shape of X, {like.shape}; NaN where the true context is not known"
-    found = _table.matrix("true", true, allowed, coerce=True)
-    if found.shape != like.shape:
-        raise InputError("true", f"has shape {found.shape}", allowed)
-    return found
+    contexts = _table.matrix("true", true, allowed, coerce=True)
+    if contexts.shape != like.shape:
+        raise InputError("true", f"has shape {contexts.shape}", allowed)
+    return contexts
 
 
 def reading(x: Any, names: Sequence[str] | None, allowed: str) -> Array:
-    """The numbers of one reading; where they have names, in the order of the names that were fitted."""
+    """The numbers of one reading; if they have names, in the order of the names that were fitted."""
     labels = x.keys() if isinstance(x, Mapping) else getattr(x, "index", None)
     if isinstance(x, Mapping) and names is None:
         raise InputError("x", x, f"{allowed}, in the order of the columns: none of them has a name")
     if names is None or labels is None or callable(labels):
         return _table.array("x", x, allowed, coerce=True)
-    given = dict(zip(labels, x.values() if isinstance(x, Mapping) else x, strict=True))
-    if len(given) != len(names) or set(given) != set(names):
+    by_name = dict(zip(labels, x.values() if isinstance(x, Mapping) else x, strict=True))
+    if len(by_name) != len(names) or set(by_name) != set(names):
         raise InputError(
             "x", f"has {', '.join(map(str, labels))}", f"a number for each of {', '.join(names)}"
         )
-    return _table.array("x", [given[name] for name in names], allowed, coerce=True)
+    return _table.array("x", [by_name[name] for name in names], allowed, coerce=True)
