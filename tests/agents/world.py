@@ -29,7 +29,6 @@ EVERY_ROW = pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))
 BINARY = [name for name, row in AGENTS.items() if row.binary is not None]
 BOTH_KINDS = {f"{name} gaussian": row for name, row in AGENTS.items()}
 BOTH_KINDS |= {f"{name} bernoulli": Catalogue("bernoulli")[name] for name in BINARY}
-EVERY_ROW_OF_BOTH_KINDS = pytest.mark.parametrize("agent", BOTH_KINDS.values(), ids=list(BOTH_KINDS))
 
 
 class Round(NamedTuple):
