@@ -8,13 +8,11 @@ from scipy.special import expit
 
 from tests.agents.baselines.plain import tied, world
 from tests.problems import evidence
-from unfog.agents.agent import Agent
 from unfog.agents.base import Chain
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
-from unfog.simulation import simulate
-from unfog.worlds.problem import Emission, Problem
+from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import LogisticProblem
 
 SEED = 3  # that of `compare`
@@ -80,13 +78,3 @@ def walked(learner: Chain, state: Any, steps: int, normals: Callable[[], Array])
     for _ in range(steps):
         state = learner.step((), state, normals())._replace(taken=np.zeros(()))
     return state
-
-
-def both_engines(agent: Agent, problem: Problem) -> None:
-    """NumPy and JAX give it the same regret."""
-    agent = agent.for_rewards(problem.rewards.kind)
-    told: dict[str, Any] = {"rounds": 40, "trials": 3, "draws": "numpy"}
-    found = [
-        simulate(problem, [agent], engine=engine, **told).values["regret"] for engine in ("numpy", "jax")
-    ]
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-6)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import unfog.simulation
 from tests.agents.baselines.plain import compare, tied, world
 from tests.problems import spd
 from unfog.agents.agent import Agent
@@ -229,14 +228,3 @@ def test_what_does_not_go_together_is_refused() -> None:
         next(played(problem, CLBBF, 1, [0], SEED))
     with pytest.raises(InputError, match="horizon"):
         Imputing(horizon=1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("problem", [own_world(), world(missing=0.3)], ids=["own", "quadratic"])
-@pytest.mark.parametrize("name", ["clbbf", "clbbf-oful"])
-def test_both_engines(name: str, problem: Problem) -> None:
-    pytest.importorskip("jax")
-    told: dict[str, Any] = {"rounds": 40, "trials": 3}
-    plain = unfog.simulation.simulate(problem, [name], **told)
-    compiled = unfog.simulation.simulate(problem, [name], **told, engine="jax", draws="numpy")
-    np.testing.assert_allclose(compiled.values["regret"], plain.values["regret"], rtol=1e-6)

@@ -268,19 +268,7 @@ def test_rows_that_sample_alike_are_one_agent() -> None:
         named(["kk-sampled", "kk-hidden:samples=10"])
 
 
-@pytest.mark.parametrize("setting", ["beta=-1", "delta=1", "delta=0", "samples=20000", "pairs=2"])
-def test_settings_are_checked(setting: str) -> None:
-    with pytest.raises(InputError, match=setting.partition("=")[0]):
-        Catalogue()[f"kk-hidden:{setting}"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in RIVALS if name.startswith(("kk-", "yang-"))])
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_both_engines_play_it(name: str, missing: float) -> None:
-    pytest.importorskip("jax")
-    problem, played = world(missing=missing), {"rounds": 40, "trials": 3, "seed": 5, "decompose": True}
-    mine = simulate(problem, [name], **played)  # type: ignore[arg-type]
-    other = simulate(problem, [name], **played, engine="jax", draws="numpy")  # type: ignore[arg-type]
-    for loss, values in mine.values.items():
-        np.testing.assert_allclose(other.values[loss], values, atol=1e-6)
+def test_settings_are_checked() -> None:
+    for setting in ("beta=-1", "delta=1", "samples=20000", "pairs=2"):
+        with pytest.raises(InputError, match=setting.partition("=")[0]):
+            Catalogue()[f"kk-hidden:{setting}"]

@@ -144,23 +144,6 @@ def test_losses_are_to_arms_that_may_be_chosen() -> None:
     np.testing.assert_allclose(MinWd(radius=1.0).bounds(some), [[-np.inf, -1.0, -3.0]])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "features"), [("maxmin", "quadratic"), ("minwd", "per_arm")])
-def test_both_engines_agree(name: str, features: str) -> None:
-    problem = world(features=features, actions=4)
-    ours, theirs = (
-        simulate(problem, [name], rounds=40, trials=3, engine=engine, draws="numpy").values["regret"]
-        for engine in ("numpy", "jax")
-    )
-    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
-
-
-def test_features_of_arms_own() -> None:
-    problem = GaussianProblem(dim=6, actions=3, features="own", prior_cov=0.5, noise_cov=0.4)
-    found = simulate(problem, NAMES, rounds=60, trials=4).values["regret_true_context"]
-    assert np.isfinite(found).all()
-
-
 def test_it_sees_true_contexts_and_bad_settings_are_refused() -> None:
     assert all(RIVALS[name].agent.sees_context for name in NAMES)
     assert not Identity().sees_context

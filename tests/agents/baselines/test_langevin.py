@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.baselines.chains import Walk, both_engines, coin_world, remembered, walked
+from tests.agents.baselines.chains import Walk, coin_world, remembered, walked
 from tests.agents.baselines.plain import compare, world
 from tests.problems import covariance_error, inverse, random_knowledge
 from unfog.agents.baselines import RIVALS
@@ -129,10 +129,3 @@ def test_bad_settings_are_refused() -> None:
     for setting in ({"steps": 0}, {"rate": 0.0}, {"temperature": -1.0}, {"hold": 0}, {"horizon": 0}):
         with pytest.raises(InputError, match=next(iter(setting))):
             Langevin(**setting)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("features", ["quadratic", "per_arm"])
-def test_both_engines_play_it(features: str) -> None:
-    both_engines(AGENT, world(features=features))
-    both_engines(AGENT, coin_world(features=features))

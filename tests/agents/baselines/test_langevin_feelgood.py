@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.baselines.chains import Walk, both_engines, coin_world
+from tests.agents.baselines.chains import Walk, coin_world
 from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.baselines import RIVALS
 from unfog.agents.baselines.langevin import FeelGood, Langevin
@@ -78,10 +78,3 @@ def test_bad_settings_are_refused() -> None:
     for setting in ({"optimism": -1.0}, {"cap": 0.0}, {"steps": 0}):
         with pytest.raises(InputError, match=next(iter(setting))):
             FeelGood(**setting)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("features", ["quadratic", "per_arm"])
-def test_both_engines_play_it(features: str) -> None:
-    both_engines(AGENT, world(features=features))
-    both_engines(AGENT, coin_world(features=features))

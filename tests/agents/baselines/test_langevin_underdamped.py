@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.baselines.chains import Walk, both_engines, coin_world, remembered, walked
+from tests.agents.baselines.chains import Walk, coin_world, remembered, walked
 from tests.agents.baselines.plain import compare, world
 from tests.problems import covariance_error, inverse, random_knowledge
 from unfog.agents.baselines import RIVALS
@@ -95,9 +95,3 @@ def test_bad_settings_are_refused() -> None:
     for setting in ({"friction": 0.0}, {"friction": 1.5}, {"rate": 0.0}):
         with pytest.raises(InputError, match=next(iter(setting))):
             Underdamped(**setting)  # type: ignore[arg-type]
-
-
-@pytest.mark.slow
-def test_both_engines_play_it() -> None:
-    both_engines(AGENT, world())
-    both_engines(AGENT, coin_world(features="per_arm"))

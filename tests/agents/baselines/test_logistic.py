@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from tests.agents.baselines.chains import both_engines, coin_world
+from tests.agents.baselines.chains import coin_world
 from tests.agents.baselines.plain import compare, tied, world
 from tests.problems import evidence, random_knowledge
 from unfog.agents.baselines import RIVALS
@@ -113,11 +113,3 @@ def test_a_reward_that_was_certain_teaches_nothing() -> None:
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(InputError, match="alpha"):
         Sequential(alpha=-1.0)
-
-
-@pytest.mark.slow
-def test_both_engines_play_it() -> None:
-    for features in ("quadratic", "per_arm"):
-        for agent in (AGENT, replace(AGENT, learner=Sequential(full=True))):
-            both_engines(agent, world(features=features))
-        both_engines(AGENT, coin_world(features=features))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.agents.baselines.chains import both_engines, coin_world
+from tests.agents.baselines.chains import coin_world
 from tests.agents.baselines.plain import compare, tied, world
 from tests.agents.learn.data import make_data, remember, same_moments, walk
 from unfog.agents.baselines import RIVALS
@@ -72,8 +72,3 @@ def test_gaussian_rewards_are_left_to_the_closed_form() -> None:
             InputError, match=f"'{name}' learns from bernoulli rewards, and these are gaussian"
         ):
             simulate(world(), [name], rounds=3, trials=2)
-
-
-@pytest.mark.slow
-def test_both_engines_play_it() -> None:
-    both_engines(AGENT, coin_world())

@@ -22,7 +22,6 @@ from unfog.maths.gaussian import Blocks, Gaussian
 from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
-from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 ACTIONS = np.random.default_rng(8).normal(0.3, 1.0, (10, 3))
 AGENT = RIVALS["polinucb"].agent
@@ -192,13 +191,6 @@ def test_blocks_are_one_gaussian() -> None:
         np.testing.assert_allclose(found, right, atol=1e-12)
 
 
-@pytest.mark.parametrize("features", ["per_arm", "quadratic", "product", "own"])
-def test_rewards_of_0_or_1_and_every_map(features: str) -> None:
-    told: dict[str, Any] = {"features": features, "dim": 4, "actions": 2, "prior_cov": 0.5}
-    for problem in (GaussianProblem(**told), LogisticProblem(**told)):
-        assert np.isfinite(simulate(problem, ["polinucb"], rounds=10, trials=2).values["regret"]).all()
-
-
 def test_what_it_cannot_do_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="slope"):
         simulate(world(features=quadrature(lambda a, c: a * c, 3)), ["polinucb"], rounds=2, trials=1)
@@ -212,12 +204,3 @@ def test_what_it_cannot_do_is_refused_by_name() -> None:
         Served(delta=1.0)
     with pytest.raises(InputError, match="powers"):
         Regressed(powers=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("features", ["quadratic", "per_arm"])
-def test_a_compiled_engine_plays_the_same(features: str) -> None:
-    told: dict[str, Any] = {"rounds": 40, "trials": 3}
-    plain = simulate(world(features=features), ["polinucb"], **told)
-    compiled = simulate(world(features=features), ["polinucb"], engine="jax", draws="numpy", **told)
-    np.testing.assert_allclose(compiled.values["regret"], plain.values["regret"], rtol=1e-6, atol=1e-6)

@@ -197,21 +197,6 @@ def test_averages_of_what_was_read() -> None:
     assert (none_yet(np.zeros(3)).plus(np.full(3, np.nan)).context().mean == 0).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["samplinucb", "samplinucb:chosen=true"])
-@pytest.mark.parametrize(
-    "problem",
-    [profiles(missing=0.5, missing_arms=True), world(), world(features="per_arm", missing=0.3)],
-    ids=["own", "quadratic", "per_arm"],
-)
-def test_both_engines_agree(name: str, problem: GaussianProblem) -> None:
-    ours, theirs = (
-        simulate(problem, [name], rounds=40, trials=3, engine=engine, draws="numpy").values["regret"]
-        for engine in ("numpy", "jax")
-    )
-    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
-
-
 def test_parts_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(InputError, match=r"'profiles' beside the denoiser 'exact'.*\(Counts\)"):
         Agent("mine", Exact(), Profiles(), Reach())

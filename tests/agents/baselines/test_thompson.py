@@ -10,9 +10,8 @@ from unfog.agents.baselines import RIVALS
 from unfog.agents.baselines.thompson import Centred
 from unfog.agents.catalogue import named
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
 from unfog.worlds.problem import Emission
-from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
+from unfog.worlds.synthetic import GaussianProblem
 
 CONTEXT = np.array([[1.0, 0.5, 0.0], [0.5, 1.5, -0.3], [0.0, -0.3, 0.6]])
 NOISE = np.array([[1.4, -0.6, 0.2], [-0.6, 0.7, 0.0], [0.2, 0.0, 0.5]])
@@ -123,20 +122,3 @@ def test_without_noise_both_are_thompson_sampling_on_the_context() -> None:
         compare(RIVALS[name].agent, problem, lambda _: Plain(9, 1.0), rounds=60) for name in names
     )
     assert first == second
-
-
-@pytest.mark.parametrize("name", ["park-faradonbeh", "park-faradonbeh-arms"])
-@pytest.mark.parametrize("features", ["per_arm", "quadratic", "product", "own"])
-def test_rewards_of_0_or_1_and_every_map(name: str, features: str) -> None:
-    told: dict[str, Any] = {"features": features, "dim": 4, "actions": 2, "prior_cov": 0.5}
-    for problem in (GaussianProblem(**told), LogisticProblem(**told)):
-        assert np.isfinite(simulate(problem, [name], rounds=10, trials=2).values["regret"]).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["park-faradonbeh", "park-faradonbeh-arms"])
-def test_a_compiled_engine_plays_the_same(name: str) -> None:
-    told: dict[str, Any] = {"rounds": 40, "trials": 3}
-    plain = simulate(world(), [name], **told)
-    compiled = simulate(world(), [name], engine="jax", draws="numpy", **told)
-    np.testing.assert_allclose(compiled.values["regret"], plain.values["regret"], rtol=1e-6, atol=1e-6)
