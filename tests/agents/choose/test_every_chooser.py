@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from tests.agents.choose.cases import NOW, Case, K, T, every
+from tests.agents.choose.cases import CHOOSERS, NOW, Case, K, T, every
 from tests.problems import spd
 from unfog.agents.base import Chooser, View
 from unfog.agents.catalogue import Catalogue
@@ -25,10 +25,7 @@ from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 
 
-@every
-def test_arms_are_whole_numbers_in_range_and_trials_decide_apart(
-    chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
-) -> None:
+def check_arms_and_trials(chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator) -> None:
     for _ in range(8):
         normals = rng.standard_normal((T, chooser.normals(known)))
         arms = chooser.choose(case.view(), normals)
@@ -40,18 +37,14 @@ def test_arms_are_whole_numbers_in_range_and_trials_decide_apart(
         assert arms.tolist() == alone
 
 
-@every
-def test_rounds_may_differ_between_trials(
-    chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
-) -> None:
+def check_rounds_of_trials(chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator) -> None:
     numbers, normals = np.arange(T) ** 4, rng.standard_normal((T, chooser.normals(known)))
     arms = chooser.choose(case.view(numbers), normals)
     alone = [chooser.choose(case.one(i, np.asarray(numbers[i])), normals[i]) for i in range(T)]
     assert arms.tolist() == alone
 
 
-@every
-def test_trials_that_share_everything_but_their_normals_all_get_an_arm(
+def check_trials_that_share_all_but_normals(
     chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
 ) -> None:
     normals = rng.standard_normal((T, chooser.normals(known)))
@@ -60,10 +53,7 @@ def test_trials_that_share_everything_but_their_normals_all_get_an_arm(
         assert arms.tolist() == [chooser.choose(case.one(0, arms=open_arms), normals[i]) for i in range(T)]
 
 
-@every
-def test_probabilities_are_probabilities(
-    chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
-) -> None:
+def check_probabilities(chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator) -> None:
     draws = rng.standard_normal((20, T, chooser.normals(known)))
     found = chooser.probabilities(case.view(), draws)
     assert (found.shape, found.dtype) == ((T, K), np.dtype(np.float64))
@@ -97,19 +87,6 @@ def check_frequencies(
         assert misfit <= chi2.isf(1e-6, some.sum() - 1) if some.sum() > 1 else misfit == 0
 
 
-@pytest.mark.slow
-@every
-def test_arms_come_as_often_as_it_says(
-    chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
-) -> None:
-    rough = chooser.probabilities(case.view(), rng.standard_normal((50, T, chooser.normals(known))))
-    open_ones = np.argsort((rough**2).sum(-1))[:2]  # the two trials in which most is left to chance
-    assert (rough[open_ones[0]].max() == 1) == isinstance(chooser, Greedy | Ucb)
-    for trial in open_ones:
-        # Five standard errors: among ten arms a right chooser fails with probability 6e-6.
-        check_frequencies(chooser, case.one(trial), known, rng)
-
-
 # Arms that may not be chosen.
 
 
@@ -119,8 +96,7 @@ def random_masks(rng: np.random.Generator, *shape: int) -> Any:
     return some | (np.arange(K) == rng.integers(0, K, shape)[..., None])
 
 
-@every
-def test_closed_arms_are_never_chosen(
+def check_that_closed_arms_are_never_chosen(
     chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
 ) -> None:
     only = np.arange(K) == rng.integers(0, K, (T, 1))
@@ -142,8 +118,7 @@ def test_closed_arms_are_never_chosen(
     assert closed > 50  # masks did make a difference
 
 
-@every
-def test_closed_arms_are_as_good_as_not_there(
+def check_that_closed_arms_are_as_good_as_not_there(
     chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
 ) -> None:
     """The same arms and the same laws as in a round that has the open arms alone."""
@@ -157,8 +132,7 @@ def test_closed_arms_are_as_good_as_not_there(
         np.testing.assert_allclose(chooser.probabilities(masked, draws)[left], right, rtol=0, atol=1e-12)
 
 
-@every
-def test_with_all_arms_open_a_mask_changes_nothing(
+def check_a_mask_with_all_arms_open(
     chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
 ) -> None:
     every_arm, width = np.ones((T, K), bool), chooser.normals(known)
@@ -171,44 +145,50 @@ def test_with_all_arms_open_a_mask_changes_nothing(
 
 
 @every
-def test_open_arms_come_as_often_as_it_says(
+def test_arms_come_as_often_as_it_says(
     chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
 ) -> None:
-    masks = np.arange(K) != rng.integers(0, K, (T, 1))
-    rough = chooser.probabilities(case.view(arms=masks), rng.standard_normal((50, T, chooser.normals(known))))
-    trial = np.argsort((rough**2).sum(-1))[0]
-    assert (rough[trial].max() == 1) == isinstance(chooser, Greedy | Ucb)
-    check_frequencies(chooser, case.one(trial, arms=masks[trial]), known, rng)
+    for masks in (None, np.arange(K) != rng.integers(0, K, (T, 1))):
+        few = rng.standard_normal((50, T, chooser.normals(known)))
+        rough = chooser.probabilities(case.view(arms=masks), few)
+        trial = np.argsort((rough**2).sum(-1))[0]  # in which most is left to chance
+        assert (rough[trial].max() == 1) == isinstance(chooser, Greedy | Ucb)
+        # Five standard errors: among ten arms a right chooser fails with probability 6e-6.
+        check_frequencies(chooser, case.one(trial, arms=None if masks is None else masks[trial]), known, rng)
+
+
+COMPILED = ["thompson", "greedy", "ucb growing", "randucb", "epsilon falling", "ids", "ids drawn", "top two"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
-@every
+@pytest.mark.parametrize("name", COMPILED)
 def test_numpy_and_compiled_jax_agree(
-    chooser: Chooser, masked: bool, case: Case, known: Knowledge, rng: np.random.Generator
+    name: str, case: Case, known: Knowledge, rng: np.random.Generator
 ) -> None:
+    """Every branch of every chooser, with all arms open and with some of them closed, in one program."""
+    chooser = CHOOSERS[name]
     width = chooser.normals(known)
     normals, draws = rng.standard_normal((T, width)), rng.standard_normal((3, T, width))
-    masks = random_masks(rng, T) if masked else None
 
     def play(
-        actions: Array, context: Context, belief: Gaussian, normals: Array, draws: Array, now: Any, arms: Any
-    ) -> Any:
-        view = View(context, quadratic(actions).design(context), belief, now, arms)
-        return chooser.choose(view, normals), chooser.probabilities(view, draws)
+        actions: Array, context: Context, belief: Gaussian, normals: Array, draws: Array, now: Any, masks: Any
+    ) -> list[Any]:
+        found = list[Any]()
+        for arms in (None, masks):
+            view = View(context, quadratic(actions).design(context), belief, now, arms)
+            found += [chooser.choose(view, normals), chooser.probabilities(view, draws)]
+        return found
 
-    given = case.actions, case.context, case.belief, normals, draws, NOW, masks
+    given = case.actions, case.context, case.belief, normals, draws, NOW, random_masks(rng, T)
     right = play(*given)
     found = jax.jit(play)(*jax.tree.map(jnp.asarray, given))
     assert [x.dtype for x in found] == [x.dtype for x in right]
-    assert found[0].tolist() == right[0].tolist()
-    np.testing.assert_allclose(found[1], right[1], rtol=1e-11, atol=1e-15)
+    for arms in (0, 2):
+        assert found[arms].tolist() == right[arms].tolist()
+        np.testing.assert_allclose(found[arms + 1], right[arms + 1], rtol=1e-11, atol=1e-15)
 
 
-@every
-def test_single_precision_stays_single(
-    chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
-) -> None:
+def check_single_precision(chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator) -> None:
     def single(tree: Any) -> Any:
         return jax.tree.map(lambda x: x.astype(np.float32), tree)
 
@@ -223,8 +203,9 @@ def test_single_precision_stays_single(
         np.testing.assert_allclose(odds, right, atol=2e-4)
 
 
-@every
-def test_a_belief_in_blocks_is_the_same_belief(chooser: Chooser, rng: np.random.Generator) -> None:
+def check_a_belief_in_blocks(
+    chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
+) -> None:
     arms, dim = 4, 2
     mean, covs = rng.normal(size=(arms, dim)), np.stack([spd(rng, dim) for _ in range(arms)])
     blocks = blocks_from_moments(mean.reshape(-1), covs)
@@ -240,47 +221,46 @@ def test_a_belief_in_blocks_is_the_same_belief(chooser: Chooser, rng: np.random.
     )
 
 
-@every
-def test_certainty_is_acted_upon(chooser: Chooser, case: Case, known: Knowledge) -> None:
+def check_that_certainty_is_acted_upon(
+    chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator
+) -> None:
     sure = case.one(0)._replace(belief=gaussian.certain(case.belief.mean[0]))
     normals = np.full(chooser.normals(known), 0.957)  # a coin of 0.4: neither explores nor takes the second
     assert chooser.choose(sure, normals) == case.explicit(0)[1].argmax()
 
 
-@pytest.mark.parametrize("chooser", [Ucb(growth=1.0), Epsilon(decay=1.0)], ids=["ucb", "epsilon"])
-def test_what_changes_with_the_rounds_must_be_told_which(chooser: Chooser, case: Case) -> None:
+def test_what_changes_with_the_rounds_must_be_told_which(case: Case) -> None:
+    for chooser in [Ucb(growth=1.0), Epsilon(decay=1.0)]:
+        check_what_changes_with_the_rounds_must_be_told_which(chooser, case)
+
+
+def check_what_changes_with_the_rounds_must_be_told_which(chooser: Chooser, case: Case) -> None:
     with pytest.raises(ValueError, match=r"^time: "):
         chooser.choose(case.view(None), np.zeros((T, 2)))
     with pytest.raises(ValueError, match=r"^time: "):
         chooser.probabilities(case.view(None), np.zeros((1, T, 2)))
 
 
-@pytest.mark.parametrize(
-    ("make", "field", "bad"),
-    [
-        (Ucb, "quantile", [0.49, 1.0, 1.5, -0.9, float("nan"), True, "0.9", [0.9]]),
-        (Ucb, "growth", [-0.1, float("inf"), True, "1"]),
-        (RandUcb, "level", [0.0, -1.0, float("inf"), True, "1"]),
-        (RandUcb, "tail", [2.0, -1.0, float("nan"), True, "3"]),
-        (RandUcb, "growth", [-0.1, float("inf"), True, "1"]),
-        (RandUcb, "patience", [0.0, -1.0, float("nan"), True, "1"]),
-        (Ids, "samples", [-1, 2.5, 10_001, True, "8"]),
-        (Ids, "quantile", [0.4, 1.0, float("nan"), "0.9"]),
-        (Epsilon, "epsilon", [-0.1, 1.1, float("nan"), True, "0.1"]),
-        (Epsilon, "decay", [-1.0, float("nan"), "1"]),
-        (TopTwo, "beta", [-0.1, 1.1, float("nan"), True]),
-        (TopTwo, "redraws", [0, 1.5, 10_001, True]),
-    ],
-)
-def test_bad_settings_are_refused_by_name(make: Any, field: str, bad: list[Any]) -> None:
-    for value in bad:
-        with pytest.raises(InputError, match=rf"^{field}: .*; allowed: "):
-            make(**{field: value})
+BAD: list[tuple[Any, dict[str, list[Any]]]] = [  # just beyond each end of what is allowed
+    (Ucb, {"quantile": [0.49, 1.0], "growth": [-0.1]}),
+    (RandUcb, {"level": [0.0], "tail": [2.0], "growth": [-0.1], "patience": [0.0]}),
+    (Ids, {"samples": [-1, 10_001], "quantile": [0.4, 1.0]}),
+    (Epsilon, {"epsilon": [-0.1, 1.1], "decay": [-1.0]}),
+    (TopTwo, {"beta": [-0.1, 1.1], "redraws": [0, 10_001]}),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "chooser"),
-    [
+def test_bad_settings_are_refused_by_name() -> None:
+    for make, fields in BAD:
+        assert {*fields} == {*make.__dataclass_fields__}
+        for field, bad in fields.items():
+            for value in bad:
+                with pytest.raises(InputError, match=rf"^{field}: .*; allowed: "):
+                    make(**{field: value})
+
+
+def test_choosers_go_by_name() -> None:
+    for name, chooser in [
         ("alg1-ucb", Ucb()),
         ("alg1-exact-ucb:quantile=0.9:growth=0.5", Ucb(quantile=0.9, growth=0.5)),
         ("alg1-randucb:level=1.2:tail=6", RandUcb(level=1.2, tail=6.0)),
@@ -288,39 +268,57 @@ def test_bad_settings_are_refused_by_name(make: Any, field: str, bad: list[Any])
         ("oracle-greedy", Greedy()),
         ("naive-epsilon:epsilon=0.2", Epsilon(epsilon=0.2)),
         ("alg2-toptwo:beta=0.9:redraws=2", TopTwo(beta=0.9, redraws=2)),
-    ],
-)
-def test_choosers_go_by_name(name: str, chooser: Chooser) -> None:
+    ]:
+        check_choosers_go_by_name(name, chooser)
+
+
+def check_choosers_go_by_name(name: str, chooser: Chooser) -> None:
     agent = Catalogue()[name]
     assert agent.chooser == chooser
     assert agent.summary.startswith(Catalogue()[name.rpartition("-")[0]].summary + "; ")
 
 
 @pytest.mark.slow
-def test_both_engines_play_them_alike() -> None:
+def test_both_engines_play_one_that_takes_no_normals() -> None:
     problem = GaussianProblem(dim=2, actions=4)
-    names = ["alg1-greedy", "kk-ids:samples=3"]
     small: Any = {"rounds": 12, "trials": 5, "decompose": False}
-    right = simulate(problem, names, **small)
-    found = simulate(problem, names, engine="jax", draws="numpy", precision="float64", **small)
+    right = simulate(problem, ["alg1-greedy"], **small)
+    found = simulate(problem, ["alg1-greedy"], engine="jax", draws="numpy", precision="float64", **small)
     np.testing.assert_allclose(found.values["regret"], right.values["regret"], rtol=1e-9, atol=1e-9)
-    own = simulate(problem, names[:1], engine="jax", precision="float64", **small)  # no normals at all
+    own = simulate(problem, ["alg1-greedy"], engine="jax", precision="float64", **small)
     assert np.isfinite(own.values["regret"]).all()
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
-@every
-def test_both_at_once_are_both(
-    chooser: Chooser, masked: bool, case: Case, known: Knowledge, rng: np.random.Generator
-) -> None:
-    """To the bit, for a batch and for a round alone."""
+def check_both_at_once(chooser: Chooser, case: Case, known: Knowledge, rng: np.random.Generator) -> None:
+    """An arm and probabilities together are both to the bit, for a batch and for a round alone."""
     width = chooser.normals(known)
     normals, draws = rng.standard_normal((T, width)), rng.standard_normal((7, T, width))
-    masks = random_masks(rng, T) if masked else None
-    arm, chances = chooser.choose_with_probabilities(case.view(arms=masks), normals, draws)
-    np.testing.assert_array_equal(arm, chooser.choose(case.view(arms=masks), normals))
-    np.testing.assert_array_equal(chances, chooser.probabilities(case.view(arms=masks), draws))
-    one = case.one(3, arms=None if masks is None else masks[3])
-    arm, chances = chooser.choose_with_probabilities(one, normals[3], draws[:, 3])
-    assert arm == chooser.choose(one, normals[3])
-    np.testing.assert_array_equal(chances, chooser.probabilities(one, draws[:, 3]))
+    for masks in (None, random_masks(rng, T)):
+        arm, chances = chooser.choose_with_probabilities(case.view(arms=masks), normals, draws)
+        np.testing.assert_array_equal(arm, chooser.choose(case.view(arms=masks), normals))
+        np.testing.assert_array_equal(chances, chooser.probabilities(case.view(arms=masks), draws))
+        one = case.one(3, arms=None if masks is None else masks[3])
+        arm, chances = chooser.choose_with_probabilities(one, normals[3], draws[:, 3])
+        assert arm == chooser.choose(one, normals[3])
+        np.testing.assert_array_equal(chances, chooser.probabilities(one, draws[:, 3]))
+
+
+CHECKS = (
+    check_arms_and_trials,
+    check_rounds_of_trials,
+    check_trials_that_share_all_but_normals,
+    check_probabilities,
+    check_that_closed_arms_are_never_chosen,
+    check_that_closed_arms_are_as_good_as_not_there,
+    check_a_mask_with_all_arms_open,
+    check_single_precision,
+    check_a_belief_in_blocks,
+    check_that_certainty_is_acted_upon,
+    check_both_at_once,
+)
+
+
+@every
+def test_a_chooser_keeps_the_contract(chooser: Chooser, case: Case, known: Knowledge) -> None:
+    for check in CHECKS:
+        check(chooser, case, known, np.random.default_rng(20240711))

@@ -25,23 +25,25 @@ def last_bits(rng: np.random.Generator, *shape: int) -> Any:
     return 1 + 4e-16 * rng.integers(-3, 4, shape)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_the_first_of_equals_is_taken(size: float, rng: np.random.Generator) -> None:
-    values = size * last_bits(rng, 50, 6)
-    values[:, :2] -= abs(size)
-    assert (values.argmax(-1) != 2).any()
-    assert (best(values) == 2).all()
-    assert (np.asarray(jax.jit(best)(jnp.asarray(values))) == 2).all()
-    assert [int(best(row)) for row in values] == [2] * 50
-    np.testing.assert_array_equal(alone(values, values[None])[:, 2], 1)
+def test_the_first_of_equals_is_taken(rng: np.random.Generator) -> None:
+    compiled = jax.jit(best)
+    for size in SIZES:
+        values = size * last_bits(rng, 50, 6)
+        values[:, :2] -= abs(size)
+        assert (values.argmax(-1) != 2).any(), size
+        assert (best(values) == 2).all(), size
+        assert (np.asarray(compiled(jnp.asarray(values))) == 2).all(), size
+        assert [int(best(row)) for row in values] == [2] * 50, size
+        np.testing.assert_array_equal(alone(values, values[None])[:, 2], 1, err_msg=str(size))
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_what_is_further_apart_is_no_tie(size: float) -> None:
-    for factor, wanted in ((0.5, 0), (3.0, 2)):
-        assert best(size + abs(size) * factor * TIE * np.arange(3) / np.array([1, 2, 2])) == wanted
-    values = np.array([size, size + 1e-7 * abs(size), size - 1.0])
-    assert best(values) == best(np.append(values, -1e300)) == 1  # what is far below has no say
+def test_what_is_further_apart_is_no_tie() -> None:
+    for size in SIZES:
+        for factor, wanted in ((0.5, 0), (3.0, 2)):
+            near = size + abs(size) * factor * TIE * np.arange(3) / np.array([1, 2, 2])
+            assert best(near) == wanted, size
+        values = np.array([size, size + 1e-7 * abs(size), size - 1.0])
+        assert best(values) == best(np.append(values, -1e300)) == 1, size  # what is far below has no say
 
 
 def test_nothing_leaks_from_what_is_infinite() -> None:
@@ -67,10 +69,13 @@ def twins(case: Case, bits: Any, size: float) -> Case:
     return case
 
 
-@pytest.mark.parametrize("size", [300.0, 1e-3])
-@pytest.mark.parametrize("masked", [False, True], ids=["all arms", "some arms"])
 @every
-def test_the_last_bit_decides_nothing(
+def test_the_last_bit_decides_nothing(chooser: Chooser, known: Knowledge, rng: np.random.Generator) -> None:
+    for size, masked in ((300.0, False), (300.0, True), (1e-3, False), (1e-3, True)):
+        check_the_last_bit(chooser, masked, size, known, rng)
+
+
+def check_the_last_bit(
     chooser: Chooser, masked: bool, size: float, known: Knowledge, rng: np.random.Generator
 ) -> None:
     draws = rng.standard_normal((40, T, chooser.normals(known)))
@@ -91,9 +96,8 @@ def test_the_last_bit_decides_nothing(
         assert (found[0][1] > 0)[taken].all()
 
 
-@pytest.mark.parametrize("size", [300.0, 1.0, 1e-3])
-def test_of_lines_that_are_equal_the_first_leads(size: float, rng: np.random.Generator) -> None:
-    for _ in range(50):
+def test_of_lines_that_are_equal_the_first_leads(rng: np.random.Generator) -> None:
+    for size in [300.0, 1.0, 1e-3] * 20:
         mean = size * np.array([0.2, 1.0, 0.1, 1.0, 0.1, 1.0]) * last_bits(rng, 6)
         slope = size * np.array([2.0, 2.0, 5.0, 2.0, 5.0, 2.0]) * last_bits(rng, 6)
         assert [arm for arm, _ in envelope(mean, slope, 0.1)] == [1, 2]

@@ -49,8 +49,12 @@ def test_the_level_follows_its_power_law(rng: np.random.Generator) -> None:
         assert abs(arms.mean() - right) <= 6 * np.sqrt(right * (1 - right) / 20_000)
 
 
-@pytest.mark.parametrize("masked", [False, True])
-def test_it_takes_the_largest_bound_at_the_level_drawn(
+def test_it_takes_the_largest_bound_at_the_level_drawn(case: Case, rng: np.random.Generator) -> None:
+    for masked in [False, True]:
+        check_it_takes_the_largest_bound_at_the_level_drawn(case, rng, masked)
+
+
+def check_it_takes_the_largest_bound_at_the_level_drawn(
     case: Case, rng: np.random.Generator, masked: bool
 ) -> None:
     chooser = RandUcb(level=0.2, tail=2.5, **GROWTH)
@@ -86,8 +90,14 @@ def test_neglect_is_measured_in_what_a_reward_teaches(case: Case) -> None:
     np.testing.assert_array_equal(plain[1], chooser.lines(case.view())[1])  # rewards of 0 or 1
 
 
-@pytest.mark.parametrize("pairs", [2**22, 14])
 def test_each_arm_leads_where_it_is_seen_to_lead(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pairs in [2**22, 14]:
+        check_each_arm_leads_where_it_is_seen_to_lead(rng, pairs, monkeypatch)
+
+
+def check_each_arm_leads_where_it_is_seen_to_lead(
     rng: np.random.Generator, pairs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ucb, "PAIRS", pairs)
@@ -139,11 +149,17 @@ def test_an_arm_of_which_all_is_known_is_no_trouble() -> None:
     np.testing.assert_allclose([high[1], low[2]], 1 / (np.sqrt(6) - np.sqrt(5)))
 
 
-@pytest.mark.parametrize("level", [0.5, 1.5, 3.0])
 def test_what_theta_is_worth_is_bounded_by_the_slope_of_the_leader(
-    case: Case, rng: np.random.Generator, level: float
+    case: Case, rng: np.random.Generator
 ) -> None:
     """Steps 1 and 2 of the proof in docs/science/proofs.md, by draws: six standard errors."""
+    for level in [0.5, 1.5, 3.0]:
+        check_what_theta_is_worth_is_bounded_by_the_slope_of_the_leader(case, rng, level)
+
+
+def check_what_theta_is_worth_is_bounded_by_the_slope_of_the_leader(
+    case: Case, rng: np.random.Generator, level: float
+) -> None:
     for trial in range(6):
         rows, mean, _ = case.explicit(trial)
         drawn = (
@@ -169,8 +185,12 @@ def by_pairs(mean: Array, slope: Array, level: float, tail: float, arms: Any = N
     return found / found.sum()
 
 
-@pytest.mark.parametrize("masked", [False, True])
-def test_one_decision_needs_no_pairs(rng: np.random.Generator, masked: bool) -> None:
+def test_one_decision_needs_no_pairs(rng: np.random.Generator) -> None:
+    for masked in [False, True]:
+        check_one_decision_needs_no_pairs(rng, masked)
+
+
+def check_one_decision_needs_no_pairs(rng: np.random.Generator, masked: bool) -> None:
     chooser, several = RandUcb(level=0.6, tail=2.5), 0
     for number in [1, 2, 3, 7, 40] * 60:
         slope = rng.gamma(1.0, size=number)
