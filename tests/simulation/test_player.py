@@ -81,7 +81,7 @@ def clear(revealed: float, late: int) -> GaussianProblem:
     )
 
 
-@pytest.mark.parametrize("late", [0, 1, 50, 128])
+@pytest.mark.parametrize("late", [0, 50, 128])
 def test_a_context_comes_as_many_rounds_later_as_told(late: int) -> None:
     log = logged(clear(0.5, late), rounds=140, trials=6)
     assert len(log.noisy) == 140
@@ -164,19 +164,10 @@ def test_a_context_in_pieces_or_corrected_is_the_context_at_once(rng: np.random.
 
 
 @pytest.mark.slow
-def test_both_engines_agree() -> None:
-    problem = GaussianProblem(dim=D, actions=4, context_mean=1.0, missing=0.3)
-    rows = [row("late", Incomplete(pairs=True), Revisable())]
-    settings: dict[str, Any] = {"rounds": 30, "trials": 5, "decompose": False}
-    right = simulate(problem, rows, **settings).values["regret"]
-    found = simulate(problem, rows, engine="jax", draws="numpy", precision="float64", **settings).values[
-        "regret"
-    ]
-    np.testing.assert_allclose(found, right, rtol=1e-8)
-
-
 @pytest.mark.parametrize(
-    "shown", [{"revealed": 0.4}, {"revealed": 0.3, "reveal": "every"}, {"reveal_share": 0.5}], ids=str
+    "shown",
+    [{"missing": 0.3, "revealed": 0.6, "reveal_share": 0.5}, {"revealed": 0.3, "reveal": "every"}],
+    ids=str,
 )
 def test_both_engines_show_the_same_contexts(shown: dict[str, Any]) -> None:
     problem = GaussianProblem(dim=D, actions=4, context_mean=1.0, **shown)
@@ -191,14 +182,14 @@ def test_both_engines_show_the_same_contexts(shown: dict[str, Any]) -> None:
 def test_the_compiled_engine_draws_what_is_shown() -> None:
     """From a stream of its own on the device, nested over shares: at 1 all is as where nothing is drawn."""
     rows = [row("late", Incomplete(pairs=True), Revisable())]
-    settings: dict[str, Any] = {"rounds": 40, "trials": 50, "decompose": False, "engine": "jax"}
+    settings: dict[str, Any] = {"rounds": 40, "trials": 50, "decompose": False}
     fields: dict[str, Any] = {"dim": D, "actions": 4, "noise_cov": 3.0}
-    regret = [
-        simulate(GaussianProblem(**fields, revealed=share), rows, **settings).values["regret"][0, :, -1]
-        for share in (0.0, 0.999_999, 1.0)
+    none, nearly, every = [
+        simulate(GaussianProblem(**fields, revealed=share), rows, engine=engine, **settings)
+        for share, engine in ((0.0, "numpy"), (0.999_999, "jax"), (1.0, "jax"))
     ]
-    np.testing.assert_allclose(regret[1], regret[2], rtol=1e-9)
-    assert regret[0].mean() > regret[2].mean()
+    np.testing.assert_allclose(nearly.values["regret"], every.values["regret"], rtol=1e-9)
+    assert none.values["regret"][0, :, -1].mean() > every.values["regret"][0, :, -1].mean()
 
 
 def test_agents_that_need_every_context_at_once_are_refused() -> None:

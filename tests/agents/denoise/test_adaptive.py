@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -269,10 +270,11 @@ def test_trials_share_covariances_until_something_is_lost(known: Knowledge, rng:
 
 
 def test_both_libraries_agree(known: Knowledge, rng: np.random.Generator) -> None:
-    noisy = rng.normal(0.5, 1.5, (4, 5, D))
+    """Where something is lost; where nothing is, the compiled engine plays it."""
+    noisy = rng.normal(0.5, 1.5, (2, 5, D))
     noisy[1, 2, 0] = np.nan
-    told: Any = Knowledge(*(x if x is None else jnp.asarray(x) for x in known))  # type: ignore[arg-type]
-    one, other = walked(Adaptive(), known, noisy), walked(Adaptive(), told, jnp.asarray(noisy))
+    given = jax.tree.map(jnp.asarray, (known, noisy))
+    one, other = walked(Adaptive(), known, noisy), jax.jit(lambda *told: walked(Adaptive(), *told))(*given)
     np.testing.assert_allclose(one.weights, other.weights, rtol=1e-9, atol=1e-9)
     for here, there in zip(one.beliefs, other.beliefs, strict=True):
         np.testing.assert_allclose(here.mean, there.mean, rtol=1e-8, atol=1e-9)

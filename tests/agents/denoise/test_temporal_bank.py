@@ -244,7 +244,7 @@ def test_it_finds_the_truth_from_readings_and_a_few_true_contexts(size: float, s
 @pytest.mark.slow
 def test_both_engines_agree() -> None:
     world = unfog.TemporalProblem(dim=2, actions=4, level_cov=0.0, level_walk=0.0, revealed=0.3, missing=0.2)
-    run: Any = {"agents": ["adaptive-temporal"], "rounds": 40, "trials": 3, "seed": 5}
+    run: Any = {"agents": ["adaptive-temporal"], "rounds": 40, "trials": 3, "seed": 5, "decompose": False}
     right = simulate(world, **run)
     found = simulate(world, engine="jax", draws="numpy", precision="float64", **run)
     for loss, values in right.values.items():

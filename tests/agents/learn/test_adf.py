@@ -201,8 +201,7 @@ def test_single_precision_updates_are_near() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-@pytest.mark.parametrize("marginal", [False, True], ids=["plain", "marginal"])
+@pytest.mark.parametrize(("precision", "marginal"), [("float64", False), ("float32", True)])
 def test_after_20_000_updates_it_is_finite_and_positive(precision: str, marginal: bool) -> None:
     size, n, trials = 5, 20_000, 4
     known = make_data(size, 1).known
@@ -258,8 +257,8 @@ class Runaway(Adf):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["numpy", "jax"])
-def test_a_belief_that_runs_off_is_refused(engine: str) -> None:
+def test_a_belief_that_runs_off_is_refused() -> None:
     mine = replace(AGENTS["alg1"], name="mine", learner=Runaway())
-    with pytest.raises(InputError, match=r"^agents: what 'mine' believes of theta is not finite"):
-        simulate(PROBLEM, [mine], engine=engine, **SMALL)
+    for engine in ("numpy", "jax"):
+        with pytest.raises(InputError, match=r"^agents: what 'mine' believes of theta is not finite"):
+            simulate(PROBLEM, [mine], engine=engine, decompose=False, **SMALL)

@@ -275,12 +275,9 @@ def test_blocks_are_the_whole_and_trials_are_apart(rng: np.random.Generator) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dense", [False, True])
-def test_engines_agree(dense: bool, rng: np.random.Generator) -> None:
+def test_engines_agree_in_blocks(rng: np.random.Generator) -> None:
     known, *rounds = block_story(rng, 3)
     rounds = [part[:2] for part in rounds]
-    if dense:
-        known = known._replace(prior_cov=gaussian.whole(known.prior_cov))
     right = jax.tree.leaves(walk(known, *rounds))
     compiled = jax.tree.leaves(jax.jit(walk)(*jax.tree.map(jnp.asarray, (known, *rounds))))
     for ours, theirs in zip(compiled, right, strict=True):
@@ -291,12 +288,11 @@ REVISING = ["late", "unknown-noise"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", REVISING)
-def test_the_compiled_engine_plays_the_same_rounds(name: str) -> None:
-    settings: dict[str, Any] = {"rounds": 30, "trials": 4}
+def test_the_compiled_engine_plays_the_same_rounds() -> None:
+    settings: dict[str, Any] = {"rounds": 30, "trials": 4, "decompose": False}
     problem = LogisticProblem(dim=2, actions=5, revealed=0.5, reveal_share=0.5)
-    right = simulate(problem, [name], **settings).values["regret"]
-    found = simulate(problem, [name], engine="jax", draws="numpy", precision="float64", **settings)
+    right = simulate(problem, ["late"], **settings).values["regret"]
+    found = simulate(problem, ["late"], engine="jax", draws="numpy", precision="float64", **settings)
     np.testing.assert_allclose(found.values["regret"], right, rtol=1e-9, atol=1e-9)
 
 

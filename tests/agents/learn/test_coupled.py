@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.agents.learn.test_hindsight import MAPS, D, beliefs_of_the_bias, flat, knowledge, waves
-from tests.problems import inverse, random_knowledge, random_problem
+from tests.problems import inverse, random_knowledge
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent, refuse_misfit
 from unfog.agents.catalogue import AGENTS, Catalogue
@@ -23,7 +23,6 @@ from unfog.features.linear import product
 from unfog.features.quadrature import quadrature
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
 from unfog.testing import check_learner
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
@@ -280,16 +279,6 @@ def test_blocks_are_what_one_piece_is() -> None:
 @pytest.mark.parametrize("features", ["quadratic", "product", "per_arm"])
 def test_it_keeps_the_contract(features: str) -> None:
     check_learner(Coupled(), features=features)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["coupled", "alg1-exact-coupled", "alg1-exact-coupled-toptwo"])
-def test_engines_agree(name: str) -> None:
-    settings: Any = {"rounds": 60, "trials": 4, "seed": 3}
-    numpy = simulate(random_problem(7), [name], **settings)
-    jax = simulate(random_problem(7), [name], engine="jax", draws="numpy", **settings)
-    for loss, values in numpy.values.items():
-        np.testing.assert_allclose(jax.values[loss], values, rtol=1e-8, atol=1e-8, err_msg=loss)
 
 
 @pytest.mark.slow

@@ -57,7 +57,9 @@ def test_what_fills_the_empty_slots_of_a_fixed_size_history_does_not_matter(
 
 
 @pytest.mark.slow
-@EVERY_CHAIN
+@pytest.mark.parametrize(
+    "learner", [LMC(temperature=0.5, marginal=True), PG(), Laplace(marginal=True)], ids=repr
+)
 def test_jax_takes_the_same_steps(learner: Refit, rng: np.random.Generator) -> None:
     data = make_data(3, 7)
     parameters, state = remember(learner, data, 9)
