@@ -167,21 +167,17 @@ def test_denoisers(denoiser: Denoiser, rng: np.random.Generator) -> None:
     compare(beliefs_only, known, bias, noisy, contexts)
 
 
-TOLD = (
-    "empirical",
-    "mixture",
-    "bayes-oracle",
-)  # of contexts, what the worlds of other comparisons do not say
+TOLD = ("empirical", "mixture", "bayes-oracle")  # of the law of contexts more than its moments
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("agent", [AGENTS[name] for name in ("late", *TOLD)], ids=lambda agent: agent.name)
+@pytest.mark.parametrize("agent", [AGENTS[name] for name in TOLD], ids=TOLD)
 def test_agents(agent: Agent, rng: np.random.Generator) -> None:
     def play(known: Knowledge, actions: Array, bias: Array, played: tuple[Array, ...]) -> list[Any]:
         told = Privilege(bias) if agent.can.see_bias else None
         setup, memory = rounds.begin(agent, known, told, late=False)  # compiled ones are told at once
         features, decisions = quadratic(actions), []
-        for t in range(2 if agent.can.revise else N):  # these take a minute to compile for more
+        for t in range(N):
             noisy, context, reward, normals = (part[t] for part in played)
             decision = rounds.decide(agent, setup, memory, features, Offer(noisy), normals)
             memory = rounds.observe(agent, setup, memory, Offer(noisy))

@@ -178,7 +178,8 @@ hits = []
 jax.monitoring.register_event_listener(lambda name, **_: hits.append(name))
 from unfog.simulation import simulate
 from unfog.worlds.synthetic import GaussianProblem
-curves = simulate(GaussianProblem(dim=2, actions=3), ["alg1", "oracle"], rounds=30, trials=7, engine="jax", decompose=False)
+run = {"rounds": 30, "trials": 7, "engine": "jax", "decompose": False}
+curves = simulate(GaussianProblem(dim=2, actions=3), ["alg1", "oracle"], **run)
 asked = hits.count("/jax/compilation_cache/compile_requests_use_cache")
 found = hits.count("/jax/compilation_cache/cache_hits")
 print(json.dumps([len(jax.devices()), asked, found, curves.values["regret"][:, :, -1].tolist()]))
