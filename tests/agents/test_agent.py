@@ -124,10 +124,12 @@ class Ranks(Conjugate):
     rewards = "ranks"
 
 
-@pytest.mark.parametrize(
-    ("place", "part"), [("denoiser", Drift), ("learner", LMC), ("chooser", Ucb), ("binary", Adf)]
-)
-def test_a_class_is_no_part(place: str, part: Any) -> None:
+def test_a_class_is_no_part() -> None:
+    for place, part in [("denoiser", Drift), ("learner", LMC), ("chooser", Ucb), ("binary", Adf)]:
+        check_a_class_is_no_part(place, part)
+
+
+def check_a_class_is_no_part(place: str, part: Any) -> None:
     told = f"mine.{place}: the class {part.__name__}; allowed: an instance: {part.__name__}()"
     assert refused(**{place: part}) == told
 
@@ -189,9 +191,13 @@ def test_a_belief_for_one_chooser_is_refused_beside_others() -> None:
     assert mine(chooser=Picky(), learner=Odd()).learner == Odd()
 
 
-@pytest.mark.parametrize("wrong", [None, "pg", 3], ids=repr)
-@pytest.mark.parametrize(("place", "contract"), [("denoiser", "Denoiser"), ("learner", "Learner")])
-def test_what_is_no_part_at_all_is_refused(wrong: Any, place: str, contract: str) -> None:
+def test_what_is_no_part_at_all_is_refused() -> None:
+    for place, contract in [("denoiser", "Denoiser"), ("learner", "Learner")]:
+        for wrong in [None, "pg", 3]:
+            check_what_is_no_part_at_all_is_refused(wrong, place, contract)
+
+
+def check_what_is_no_part_at_all_is_refused(wrong: Any, place: str, contract: str) -> None:
     told = refused(**{place: wrong})
     assert told.startswith(f"mine.{place}: {type(wrong).__name__} has no ")
     assert f"inherits {contract} of agents/base.py" in told
@@ -208,20 +214,20 @@ def test_rewards_of_no_known_kind_are_refused() -> None:
     assert refused(binary=Ranks()) == "mine.binary.rewards: 'ranks'; allowed: gaussian, bernoulli"
 
 
-@pytest.mark.parametrize("learner", [Coupled(), Smoothing(), Joint()], ids=lambda part: part.name)
-@pytest.mark.parametrize(
-    "denoiser",
-    [Identity(), KnownBias(), PriorOnly(), PlugIn(), Drift(), Incomplete(), Robust(), UnknownNoise()],
-    ids=lambda part: part.name,
-)
-def test_a_learner_that_looks_back_needs_a_denoiser_that_rewinds(
-    learner: Learner, denoiser: Denoiser
-) -> None:
+def test_a_learner_that_looks_back_needs_a_denoiser_that_rewinds() -> None:
+    lacking = Identity(), KnownBias(), PriorOnly(), PlugIn(), Drift(), Incomplete(), Robust(), UnknownNoise()
+    for denoiser in lacking:
+        assert not isinstance(denoiser, Rewinds)
+        check_that_it_cannot_look_back(Smoothing(), denoiser)
+    for learner in (Coupled(), Joint()):
+        check_that_it_cannot_look_back(learner, PlugIn())
+
+
+def check_that_it_cannot_look_back(learner: Learner, denoiser: Denoiser) -> None:
     told = refused(denoiser=denoiser, learner=learner)
     start = f"mine.learner: {learner.name!r} beside the denoiser {denoiser.name!r}; allowed: beside it"
     assert told.startswith(f"{start} a denoiser that can say what past contexts were")
     assert told.endswith("(Rewinds)")
-    assert not isinstance(denoiser, Rewinds)
 
 
 def test_it_needs_one_that_goes_by_noisy_contexts_alone() -> None:
@@ -291,8 +297,12 @@ def test_every_ability_is_looked_up() -> None:
     assert protocols - others == {one for kinds in DECLARED.values() for one in kinds}
 
 
-@pytest.mark.parametrize("name", DECLARED)
-def test_an_agent_can_do_what_its_parts_declare(name: str) -> None:
+def test_an_agent_can_do_what_its_parts_declare() -> None:
+    for name in DECLARED:
+        check_an_agent_can_do_what_its_parts_declare(name)
+
+
+def check_an_agent_can_do_what_its_parts_declare(name: str) -> None:
     found = 0
     for agent in EVERY_AGENT:
         parts = agent.denoiser, agent.learner, agent.chooser
@@ -454,7 +464,11 @@ def test_what_a_learner_needs_or_forgets_is_said_by_name() -> None:
     assert "true contexts that come late" in refused(denoiser=KnownBias(), learner=Wants())
 
 
-@pytest.mark.parametrize("name", ["", " ", 5, None, "a\nb"])
-def test_an_agent_has_a_name(name: Any) -> None:
+def test_an_agent_has_a_name() -> None:
+    for name in ["", " ", 5, None, "a\nb"]:
+        check_an_agent_has_a_name(name)
+
+
+def check_an_agent_has_a_name(name: Any) -> None:
     with pytest.raises(InputError, match=r"^name: .*; allowed: a word, on one line"):
         Agent(name, Exact(), Hetero(), Ucb())

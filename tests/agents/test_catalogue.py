@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.agents.world import EVERY_ROW
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue, named, spelled_out, with_own
 from unfog.agents.choose import Epsilon, Greedy, Ids, TopTwo, Ucb
@@ -49,21 +48,21 @@ def rows_for(kind: str) -> list[str]:
     return [name for name, row in AGENTS.items() if kind == row.learner.rewards or row.binary]
 
 
-EVERY_NAME = pytest.mark.parametrize(
-    ("kind", "name"), [(kind, name) for kind, more in SPELLED.items() for name in [*rows_for(kind), *more]]
-)
+def test_every_row_says_what_it_is_and_whence() -> None:
+    for name, agent in AGENTS.items():
+        assert agent.name == name
+        assert agent.summary, name
+        assert agent.reference, name
 
 
-@EVERY_ROW
-def test_every_row_says_what_it_is_and_whence(agent: Agent) -> None:
-    assert AGENTS[agent.name] is agent
-    assert agent.summary
-    assert agent.reference
-
-
-@EVERY_NAME
-def test_an_agent_is_a_value(kind: str, name: str) -> None:
+def test_an_agent_is_a_value() -> None:
     """It pickles, hashes, and equals itself made anew, wherever that is; its parts do too."""
+    for kind, more in SPELLED.items():
+        for name in [*rows_for(kind), *more]:
+            check_an_agent_is_a_value(kind, name)
+
+
+def check_an_agent_is_a_value(kind: str, name: str) -> None:
     agent = Catalogue(kind)[name]
     assert (agent.can.see_bias is None) in (True, False)  # what was worked out once does not make it another
     again = pickle.loads(pickle.dumps(agent))  # noqa: S301
@@ -83,9 +82,8 @@ def test_an_agent_is_a_value(kind: str, name: str) -> None:
     assert agent.learner.rewards == kind
 
 
-@pytest.mark.parametrize(
-    ("part", "changes"),
-    [
+def test_another_setting_makes_another_agent() -> None:
+    for part, changes in [
         (PlugIn(), {"pairs": True}),
         (Drift(), {"pairs": True, "step": 0.1}),
         (Hetero(), {"surprise": True}),
@@ -99,10 +97,11 @@ def test_an_agent_is_a_value(kind: str, name: str) -> None:
         (Ids(), {"samples": 4, "quantile": 0.8}),
         (Epsilon(), {"epsilon": 0.2, "decay": 1.0}),
         (TopTwo(), {"beta": 0.2, "redraws": 2}),
-    ],
-    ids=lambda value: value.name if hasattr(value, "name") else "",
-)
-def test_another_setting_makes_another_agent(part: Any, changes: dict[str, Any]) -> None:
+    ]:
+        check_another_setting_makes_another_agent(part, changes)
+
+
+def check_another_setting_makes_another_agent(part: Any, changes: dict[str, Any]) -> None:
     place = next(p for p, kind in (("denoiser", "setup"), ("chooser", "choose")) if hasattr(part, kind))
     place = "learner" if hasattr(part, "rewards") else place
     parts: dict[str, Any] = {
@@ -123,16 +122,16 @@ def test_names_give_rows_in_their_order() -> None:
     assert [agent.name for agent in named(["kk", "alg1"])] == ["kk", "alg1"]
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
+def test_bad_names_are_refused_by_name() -> None:
+    for names, message in [
         (["alg1", "alg9"], "agents: no agent is called 'alg9' (did you mean 'alg1'?); allowed: a name from "),
         (["kk", "alg1", "kk"], "agents: 'kk' is named twice; allowed: each agent once"),
         ([], "agents: none named; allowed: one or more of a name from"),
-    ],
-    ids=["unknown", "repeated", "none"],
-)
-def test_bad_names_are_refused_by_name(names: list[str], message: str) -> None:
+    ]:
+        check_bad_names_are_refused_by_name(names, message)
+
+
+def check_bad_names_are_refused_by_name(names: list[str], message: str) -> None:
     with pytest.raises(InputError) as refused:
         named(names)
     assert str(refused.value).startswith(message)
@@ -206,9 +205,8 @@ def test_a_module_agent_for_other_rewards_is_refused_as_such(module: str) -> Non
         simulate(LogisticProblem(dim=2), [f"{module}:plain"], **SMALL)
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
+def test_what_a_module_does_not_have_is_refused_by_name(module: str) -> None:
+    for name, told in [
         (
             "no_such_module_here:mine",
             "cannot import no_such_module_here: No module named 'no_such_module_here'",
@@ -217,9 +215,11 @@ def test_a_module_agent_for_other_rewards_is_refused_as_such(module: str) -> Non
         ("test_own_agents:number", "it is 3"),
         ("test_own_agents:kind", "it is <class"),
         ("test_needs_more:mine", "cannot import test_needs_more: No module named 'no_such_thing_at_all'"),
-    ],
-)
-def test_what_a_module_does_not_have_is_refused_by_name(name: str, told: str, module: str) -> None:
+    ]:
+        check_what_a_module_does_not_have_is_refused_by_name(name, told, module)
+
+
+def check_what_a_module_does_not_have_is_refused_by_name(name: str, told: str, module: str) -> None:
     with pytest.raises(InputError) as refused:
         named(["alg1", name])
     assert str(refused.value).startswith(f"agents.{name}: {told}")

@@ -43,8 +43,12 @@ PAPERS = ["alg1", "alg2", "naive", "oracle", "kk", "alg1-exact", "alg2-exact"]
 OURS = ["unfog", "unfog-oracle", "gaps", "late", "unknown-noise", "drift", "robust"]
 
 
-@pytest.mark.parametrize("name", [name for name, row in AGENTS.items() if row.binary is not None])
-def test_a_plain_name_is_the_row_with_a_learner_for_such_rewards(name: str) -> None:
+def test_a_plain_name_is_the_row_with_a_learner_for_such_rewards() -> None:
+    for name in [name for name, row in AGENTS.items() if row.binary is not None]:
+        check_a_plain_name_is_the_row_with_a_learner_for_such_rewards(name)
+
+
+def check_a_plain_name_is_the_row_with_a_learner_for_such_rewards(name: str) -> None:
     row, plain = ROWS[name], AGENTS[name]
     assert row.learner == plain.binary
     assert (row.denoiser, row.chooser) == (plain.denoiser, plain.chooser)
@@ -65,9 +69,8 @@ def test_the_learners_of_rows_for_such_rewards() -> None:
     assert ROWS["unfog"].summary.endswith("; a Gaussian filtered reward by reward, at constant cost")
 
 
-@pytest.mark.parametrize(
-    ("name", "base", "learner"),
-    [
+def test_a_name_spells_out_row_learner_and_settings() -> None:
+    for name, base, learner in [
         ("alg1-lmc", "alg1", LMC()),
         ("alg1-pg", "alg1", PG()),
         ("kk-laplace", "kk", Laplace()),
@@ -85,9 +88,11 @@ def test_the_learners_of_rows_for_such_rewards() -> None:
         ("alg1-laplace:steps=9:marginal=true", "alg1", Laplace(steps=9, marginal=True)),
         ("alg1-adf", "alg1", Adf()),
         ("alg1-exact-adf:marginal=true", "alg1-exact", Adf(marginal=True)),
-    ],
-)
-def test_a_name_spells_out_row_learner_and_settings(name: str, base: str, learner: Any) -> None:
+    ]:
+        check_a_name_spells_out_row_learner_and_settings(name, base, learner)
+
+
+def check_a_name_spells_out_row_learner_and_settings(name: str, base: str, learner: Any) -> None:
     row = ROWS[name]
     assert row.learner == learner
     assert (row.name, row.denoiser) == (name, AGENTS[base].denoiser)
@@ -116,8 +121,12 @@ def beside(part: str) -> str:
     return "alg1-exact" if "alg1-exact" in fits else fits[0]
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_settings_are_told_as_they_are_written(name: str) -> None:
+def test_settings_are_told_as_they_are_written() -> None:
+    for name in PARTS:
+        check_settings_are_told_as_they_are_written(name)
+
+
+def check_settings_are_told_as_they_are_written(name: str) -> None:
     told = settings_of(name)
     row = rows_of(name)[":".join([f"{beside(name)}-{name}", *told])]
     assert (row.learner if name in LEARNERS else row.chooser) == PARTS[name]()
@@ -172,8 +181,12 @@ def test_a_learner_and_a_chooser_go_together() -> None:
             named([name])
 
 
-@pytest.mark.parametrize("name", ["alg1", "alg1-pg", "alg1-lmc:temperature=1:steps=20"])
-def test_the_same_name_is_the_same_agent(name: str) -> None:
+def test_the_same_name_is_the_same_agent() -> None:
+    for name in ["alg1", "alg1-pg", "alg1-lmc:temperature=1:steps=20"]:
+        check_the_same_name_is_the_same_agent(name)
+
+
+def check_the_same_name_is_the_same_agent(name: str) -> None:
     assert Catalogue("bernoulli")[name] is Catalogue("bernoulli")[name]
     assert named([name], rows=ROWS)[0] is ROWS[name]
     assert ROWS[name] == spelled_out(AGENTS, name, "bernoulli")  # made elsewhere, and equal
@@ -188,9 +201,8 @@ def test_a_row_of_ones_own_goes_before_one_of_that_name() -> None:
     assert Catalogue("bernoulli", [both])["mine"] == replace(both, learner=LMC())
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_what_a_name_cannot_say_is_refused() -> None:
+    for name, message in [
         ("alg9", "agents: no agent is called 'alg9' (did you mean 'alg1'?); allowed: "),
         ("alg1-gibbs", "agents: no agent is called 'alg1-gibbs'"),
         ("alg9-pg", "agents: no agent is called 'alg9-pg'"),
@@ -227,9 +239,11 @@ def test_a_row_of_ones_own_goes_before_one_of_that_name() -> None:
         ("alg1:decay=-2", "agents.alg1.decay: -2.0; allowed: zero or a positive number"),
         ("alg1:marginal=yes", "agents.alg1.marginal: 'yes'; allowed: true, false"),
         ("alg1:marginal=True", "agents.alg1.marginal: 'True' (did you mean 'true'?); allowed: true, false"),
-    ],
-)
-def test_what_a_name_cannot_say_is_refused(name: str, message: str) -> None:
+    ]:
+        check_what_a_name_cannot_say_is_refused(name, message)
+
+
+def check_what_a_name_cannot_say_is_refused(name: str, message: str) -> None:
     with pytest.raises(InputError) as refused:
         named(["naive", name], rows=ROWS)
     assert str(refused.value).startswith(message)
@@ -282,15 +296,23 @@ def test_the_gaussian_catalogue_is_as_it_was() -> None:
         assert row.learner.rewards == "gaussian"
 
 
-@pytest.mark.parametrize("setting", ["steps=1_0", "steps=+5", "steps=１０", "temperature= 1", "rate=1_0"])
-def test_numbers_in_names_are_written_plainly(setting: str) -> None:
+def test_numbers_in_names_are_written_plainly() -> None:
+    for setting in ["steps=1_0", "steps=+5", "steps=１０", "temperature= 1", "rate=1_0"]:
+        check_numbers_in_names_are_written_plainly(setting)
+
+
+def check_numbers_in_names_are_written_plainly(setting: str) -> None:
     with pytest.raises(InputError, match=r"number, such as"):
         named([f"alg1-lmc:{setting}"], rows=Catalogue("bernoulli"))
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "bernoulli"])
-def test_no_setting_of_a_row_belongs_to_two_of_its_parts(kind: str) -> None:
+def test_no_setting_of_a_row_belongs_to_two_of_its_parts() -> None:
     """`adaptive:spacing=2` must not mean two things."""
+    for kind in ["gaussian", "bernoulli"]:
+        check_no_setting_of_a_row_belongs_to_two_of_its_parts(kind)
+
+
+def check_no_setting_of_a_row_belongs_to_two_of_its_parts(kind: str) -> None:
     rows = [
         row for row in AGENTS.values() if kind in (row.learner.rewards, row.binary and row.binary.rewards)
     ]

@@ -142,9 +142,16 @@ def close(one: Any, other: Any, tolerance: float = 1e-10) -> None:
         np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
 
 
-@SHAPES
 @pytest.mark.parametrize("name", FIXED)
-def test_it_is_as_if_the_arms_had_always_been_there(name: str, in_blocks: bool) -> None:
+def test_it_is_as_if_the_arms_had_always_been_there(name: str) -> None:
+    """Before any round, after some, and where rewards of decisions from before come later."""
+    for in_blocks in (True, False):
+        check_that_nothing_seen_yet_is_the_prior(name, in_blocks)
+        check_rounds_before_and_after(name, in_blocks)
+        check_rewards_of_decisions_from_before(name, in_blocks)
+
+
+def check_rounds_before_and_after(name: str, in_blocks: bool) -> None:
     few, all_along = (Play(agent(FIXED[name]), arms, in_blocks) for arms in (OLD, NEW))
     arms = [made.arm for made in few.rounds(range(MIDDLE))]
     np.testing.assert_array_equal(arms, [made.arm for made in all_along.rounds(range(MIDDLE))])
@@ -161,9 +168,7 @@ def test_it_is_as_if_the_arms_had_always_been_there(name: str, in_blocks: bool) 
     assert np.max(chosen) >= OLD
 
 
-@SHAPES
-@pytest.mark.parametrize("name", FIXED)
-def test_nothing_seen_yet_is_the_prior(name: str, in_blocks: bool) -> None:
+def check_that_nothing_seen_yet_is_the_prior(name: str, in_blocks: bool) -> None:
     play = Play(agent(FIXED[name]), OLD, in_blocks)
     later = play.grow(in_blocks)
     close(later.memory, Play(agent(FIXED[name]), NEW, in_blocks).memory)
@@ -185,9 +190,7 @@ def again(later: Play, made: Decision) -> Decision:
     return made._replace(evidence=evidence, term=made.term._replace(row=row))
 
 
-@SHAPES
-@pytest.mark.parametrize("name", FIXED)
-def test_rewards_of_decisions_from_before_are_learnt(name: str, in_blocks: bool) -> None:
+def check_rewards_of_decisions_from_before(name: str, in_blocks: bool) -> None:
     """Made with the old arms, paid when there are more."""
     few, all_along = (Play(agent(FIXED[name]), arms, in_blocks) for arms in (OLD, NEW))
     waiting = []
@@ -202,14 +205,18 @@ def test_rewards_of_decisions_from_before_are_learnt(name: str, in_blocks: bool)
     close(later.memory, all_along.memory)
 
 
-@SHAPES
-@pytest.mark.parametrize("paid", [False, True])
-@pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", ["revisable", "sites"])
-def test_contexts_of_decisions_from_before_are_taken_in(
+def test_contexts_of_decisions_from_before_are_taken_in(name: str) -> None:
+    """A part of the context becomes known before or after arms are added, the rest later."""
+    for when in ["before", "after"]:
+        for paid in [False, True]:
+            for in_blocks in [True, False]:
+                check_contexts_of_decisions_from_before_are_taken_in(name, when, paid, in_blocks)
+
+
+def check_contexts_of_decisions_from_before_are_taken_in(
     name: str, when: str, paid: bool, in_blocks: bool
 ) -> None:
-    """A part of the context becomes known before or after arms are added, the rest later."""
     few, all_along = (Play(agent(FIXED[name], late=True), arms, in_blocks) for arms in (OLD, NEW))
     part, whole = (np.tile([0.3, second, -1.0], (TRIALS, 1)) for second in (np.nan, 2.0))
     waiting = []
@@ -228,9 +235,13 @@ def test_contexts_of_decisions_from_before_are_taken_in(
     close(later.memory, all_along.memory)
 
 
-@SHAPES
-@pytest.mark.parametrize("first", ["context", "reward"])
-def test_who_awaits_contexts_may_have_them_before_or_after(first: str, in_blocks: bool) -> None:
+def test_who_awaits_contexts_may_have_them_before_or_after() -> None:
+    for first in ["context", "reward"]:
+        for in_blocks in [True, False]:
+            check_who_awaits_contexts_may_have_them_before_or_after(first, in_blocks)
+
+
+def check_who_awaits_contexts_may_have_them_before_or_after(first: str, in_blocks: bool) -> None:
     mine = Agent("mine", Exact(pairs=True), Scaled(), RandUcb(growth=0.0))
     few, all_along = (Play(mine, arms, in_blocks) for arms in (OLD, NEW))
     context = np.tile([0.3, 2.0, -1.0], (TRIALS, 1))
@@ -248,9 +259,13 @@ def test_who_awaits_contexts_may_have_them_before_or_after(first: str, in_blocks
     close(later.memory, all_along.memory)
 
 
-@SHAPES
 @pytest.mark.parametrize("name", CHAINS)
-def test_chains_go_on_from_where_they_are(name: str, in_blocks: bool) -> None:
+def test_chains_go_on_from_where_they_are(name: str) -> None:
+    for in_blocks in [True, False]:
+        check_chains_go_on_from_where_they_are(name, in_blocks)
+
+
+def check_chains_go_on_from_where_they_are(name: str, in_blocks: bool) -> None:
     play = Play(agent(CHAINS[name]), OLD, in_blocks)
     list(play.rounds(range(MIDDLE)))
     later, m = play.grow(in_blocks), OLD * (D + 1)
@@ -321,9 +336,8 @@ WRONG: dict[str, tuple[bool, Knowledge, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_other_knowledge_is_refused(name: str) -> None:
-    in_blocks, new, told = WRONG[name]
-    old, mine = knowledge(OLD, in_blocks), agent(Conjugate())
-    with pytest.raises(InputError, match=told):
-        grow.grown(mine, old, new, *rounds.begin(mine, old))
+def test_other_knowledge_is_refused() -> None:
+    for in_blocks, new, told in WRONG.values():
+        old, mine = knowledge(OLD, in_blocks), agent(Conjugate())
+        with pytest.raises(InputError, match=told):
+            grow.grown(mine, old, new, *rounds.begin(mine, old))

@@ -351,8 +351,12 @@ def test_the_rows_that_see_contexts_are_those_of_setting_2() -> None:
     assert known == dict.fromkeys(at_once, True) | dict.fromkeys(late, False)
 
 
-@pytest.mark.parametrize("name", ["alg2", "alg2-exact", "unfog-delayed"])
-def test_who_awaits_the_context_learns_nothing_before(name: str) -> None:
+def test_who_awaits_the_context_learns_nothing_before() -> None:
+    for name in ["alg2", "alg2-exact", "unfog-delayed"]:
+        check_who_awaits_the_context_learns_nothing_before(name)
+
+
+def check_who_awaits_the_context_learns_nothing_before(name: str) -> None:
     truth, played = make_world()
     agent = AGENTS[name]
     setup, memory = begin(agent, truth)
@@ -388,9 +392,13 @@ def shuffled(agent: Agent, seed: int, hidden: set[int]) -> tuple[list[Decision],
     return decisions, setup, memory
 
 
-@pytest.mark.parametrize("name", ORDER_FREE)
-def test_all_of_a_run_may_come_in_any_order(name: str) -> None:
+def test_all_of_a_run_may_come_in_any_order() -> None:
     """Learners that add up what rounds say: the order is rounding."""
+    for name in ORDER_FREE:
+        check_all_of_a_run_may_come_in_any_order(name)
+
+
+def check_all_of_a_run_may_come_in_any_order(name: str) -> None:
     agent = AGENTS[name]
     _, setup, right = shuffled(agent, 0, set())
     noisy = make_world(9)[1][0].noisy
@@ -547,9 +555,13 @@ def walking(step: float, number: int) -> tuple[Array, Array, Array, Array]:
     return mean, cov, contexts, unit[:number].cumsum(0) + contexts + unit[2 * number :]
 
 
-@pytest.mark.parametrize("name", ["alg1-exact", "unfog", "gaps", "late", "drift"])
-def test_the_channel_learns_without_rewards(name: str) -> None:
+def test_the_channel_learns_without_rewards() -> None:
     """What is believed of a context after so many rounds without any reward, by one conditioning of all."""
+    for name in ["alg1-exact", "unfog", "gaps", "late", "drift"]:
+        check_the_channel_learns_without_rewards(name)
+
+
+def check_the_channel_learns_without_rewards(name: str) -> None:
     agent, seen = AGENTS[name], list[Array]()
     for setup, memory, noisy in observed(agent, ROUNDS):
         seen.append(noisy)
@@ -565,8 +577,12 @@ def test_the_channel_learns_without_rewards(name: str) -> None:
     assert len(seen) == ROUNDS
 
 
-@pytest.mark.parametrize("name", ["alg1", "alg1-exact", "unfog"])
-def test_the_bias_is_learnt_without_rewards(name: str) -> None:
+def test_the_bias_is_learnt_without_rewards() -> None:
+    for name in ["alg1", "alg1-exact", "unfog"]:
+        check_the_bias_is_learnt_without_rewards(name)
+
+
+def check_the_bias_is_learnt_without_rewards(name: str) -> None:
     agent, seen = AGENTS[name], list[Array]()
     for setup, memory, noisy in observed(agent, ROUNDS):
         if seen:
@@ -617,8 +633,12 @@ def test_the_bias_of_a_round_is_told_to_the_privileged_alone() -> None:
             assert same_bits(told.context, right.context)
 
 
-@pytest.mark.parametrize("name", ["alg1", "unfog", "alg1-epsilon:decay=1", "alg1-exact-ids", "alg2-toptwo"])
-def test_arms_and_time_reach_the_chooser(name: str, rng: np.random.Generator) -> None:
+def test_arms_and_time_reach_the_chooser(rng: np.random.Generator) -> None:
+    for name in ["alg1", "unfog", "alg1-epsilon:decay=1", "alg1-exact-ids", "alg2-toptwo"]:
+        check_arms_and_time_reach_the_chooser(name, rng)
+
+
+def check_arms_and_time_reach_the_chooser(name: str, rng: np.random.Generator) -> None:
     truth, played = make_world()
     agent = Catalogue()[name]
     setup, memory = begin(agent, truth)
@@ -672,9 +692,13 @@ def test_a_reward_or_a_pair_comes_once() -> None:
                 rounds.reveal(agent, setup, memory, decision, played[0].context)
 
 
-@pytest.mark.parametrize("name", ["unfog", "unfog-hetero", "unfog-delayed", "unfog-delayed-hetero"])
-def test_what_a_reward_would_teach_counts_the_hidden_context(name: str) -> None:
+def test_what_a_reward_would_teach_counts_the_hidden_context() -> None:
     """An arm's noise is its reward's own and what the belief hides; not that where contexts are shown."""
+    for name in ["unfog", "unfog-hetero", "unfog-delayed", "unfog-delayed-hetero"]:
+        check_what_a_reward_would_teach_counts_the_hidden_context(name)
+
+
+def check_what_a_reward_would_teach_counts_the_hidden_context(name: str) -> None:
     agent, (truth, played) = Catalogue()[name], make_world()
     seen = rounds.view(agent, *begin(agent, truth), truth.features, Offer(played[0].noisy))
     trials = np.arange(TRIALS)
@@ -687,8 +711,12 @@ def test_what_a_reward_would_teach_counts_the_hidden_context(name: str) -> None:
     np.testing.assert_allclose(np.broadcast_to(seen.noise(arm), (TRIALS,)), right)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["alg1", "unfog", "late"])
-def test_a_noise_of_its_own_is_refused_where_it_would_be_ignored(name: str) -> None:
+def test_a_noise_of_its_own_is_refused_where_it_would_be_ignored() -> None:
+    for name in ["alg1", "unfog", "late"]:
+        check_a_noise_of_its_own_is_refused_where_it_would_be_ignored(name)
+
+
+def check_a_noise_of_its_own_is_refused_where_it_would_be_ignored(name: str) -> None:
     truth, played = make_world()
     agent = AGENTS[name]
     setup, memory = begin(agent, truth)

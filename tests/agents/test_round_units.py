@@ -131,11 +131,20 @@ def alone(agent: Agent, told: Story, unit: int) -> Any:
     return state
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["units of trials", "one unit a round"])
 @EVERY_DENOISER
-def test_every_unit_is_believed_as_if_it_were_alone(agent: Agent, shared: bool) -> None:
-    told = story(shared)
-    setup, memory, _ = together(agent, told)
+def test_units_share_theta_and_nothing_else(agent: Agent) -> None:
+    """Where trials are of other units in a round, and where all are of the same."""
+    for shared in (False, True):
+        told = story(shared)
+        found = together(agent, told)
+        check_that_every_unit_is_believed_as_if_it_were_alone(agent, told, *found[:2])
+        check_that_theta_is_shared_by_all_units(agent, told, *found)
+    check_trials_alone(agent)
+
+
+def check_that_every_unit_is_believed_as_if_it_were_alone(
+    agent: Agent, told: Story, setup: Setup, memory: Memory
+) -> None:
     asked = np.random.default_rng(1).normal(1, 2, D)
     for unit in range(UNITS):
         number = np.full(TRIALS, unit)
@@ -151,12 +160,10 @@ def test_every_unit_is_believed_as_if_it_were_alone(agent: Agent, shared: bool) 
             np.testing.assert_allclose(covs[i], right.cov, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["units of trials", "one unit a round"])
-@EVERY_DENOISER
-def test_theta_is_shared_by_all_units(agent: Agent, shared: bool) -> None:
+def check_that_theta_is_shared_by_all_units(
+    agent: Agent, told: Story, setup: Setup, memory: Memory, decisions: list[Decision]
+) -> None:
     """Every reward of every unit, in precision form, with phi itself where contexts were shown."""
-    told = story(shared)
-    setup, memory, decisions = together(agent, told)
     found = agent.learner.belief(setup.learner, memory.learner)
     assert isinstance(found, gaussian.Gaussian)
     features = quadratic(told.actions)
@@ -179,8 +186,7 @@ def test_theta_is_shared_by_all_units(agent: Agent, shared: bool) -> None:
         np.testing.assert_allclose(gaussian.covariance(found)[i], inverse(precision), rtol=1e-8, atol=1e-10)
 
 
-@EVERY_DENOISER
-def test_without_trials_side_by_side_it_is_the_same(agent: Agent) -> None:
+def check_trials_alone(agent: Agent) -> None:
     told = story(False)
     _, batch, _ = together(agent, told)
     _, memory, _ = together(agent, told.of_trial(2))
@@ -250,8 +256,12 @@ def test_both_engines_keep_units_apart() -> None:
 LOOKING_BACK = ["alg1-exact-coupled", "alg1-exact-smoothing", "alg1-exact-joint", "samplinucb", "clbbf"]
 
 
-@pytest.mark.parametrize("name", LOOKING_BACK)
-def test_learners_that_look_back_have_one_unit_to_look_back_on(name: str) -> None:
+def test_learners_that_look_back_have_one_unit_to_look_back_on() -> None:
+    for name in LOOKING_BACK:
+        check_learners_that_look_back_have_one_unit_to_look_back_on(name)
+
+
+def check_learners_that_look_back_have_one_unit_to_look_back_on(name: str) -> None:
     agent = Catalogue()[name]
     with pytest.raises(ValueError, match=f"^{name}: its learner looks back on past rounds as those of one"):
         started(agent, Several(2))

@@ -88,16 +88,24 @@ def test_softplus_is_the_log_of_a_sum_and_does_not_overflow() -> None:
     np.testing.assert_allclose(softplus(scores), np.logaddexp(0.0, scores), rtol=1e-15, atol=0)
 
 
-@pytest.mark.parametrize("name", FORMS)
 @pytest.mark.slow
-def test_the_mean_is_that_of_integrals_done_in_turn(name: str) -> None:
+def test_the_mean_is_that_of_integrals_done_in_turn() -> None:
+    for name in FORMS:
+        check_the_mean_is_that_of_integrals_done_in_turn(name)
+
+
+def check_the_mean_is_that_of_integrals_done_in_turn(name: str) -> None:
     found = float(expected_sigmoid(*arrays(FORMS[name])))
     # 4e-6 is what the cut of the integral at u = 3.8 leaves out; here slopes or curvatures damp most of it.
     assert found == pytest.approx(in_turn(FORMS[name]), abs=5e-6)
 
 
-@pytest.mark.parametrize("name", [name for name, form in FORMS.items() if len(form[1]) == 1])
-def test_in_one_dimension_it_is_scipys_integral(name: str) -> None:
+def test_in_one_dimension_it_is_scipys_integral() -> None:
+    for name in [name for name, form in FORMS.items() if len(form[1]) == 1]:
+        check_in_one_dimension_it_is_scipys_integral(name)
+
+
+def check_in_one_dimension_it_is_scipys_integral(name: str) -> None:
     shift, [slope], [curvature] = FORMS[name]
 
     def integrand(z: float) -> float:
@@ -108,16 +116,24 @@ def test_in_one_dimension_it_is_scipys_integral(name: str) -> None:
     assert in_turn(FORMS[name]) == pytest.approx(right, abs=1e-7)
 
 
-@pytest.mark.parametrize("name", ["two", "three", "three almost flat"])
-def test_in_two_and_three_it_is_a_product_rule(name: str) -> None:
+def test_in_two_and_three_it_is_a_product_rule() -> None:
+    for name in ["two", "three", "three almost flat"]:
+        check_in_two_and_three_it_is_a_product_rule(name)
+
+
+def check_in_two_and_three_it_is_a_product_rule(name: str) -> None:
     shift, slope, curvature = arrays(FORMS[name])
     points, weights = gauss_hermite(np.zeros(len(slope)), np.eye(len(slope)), 40)
     right = weights @ expit(shift + points @ slope + points**2 @ curvature)
     assert float(expected_sigmoid(shift, slope, curvature)) == pytest.approx(right, abs=5e-6)
 
 
-@pytest.mark.parametrize("name", ["five", "five of the paper's size"])
-def test_in_five_it_is_monte_carlo(name: str, rng: np.random.Generator) -> None:
+def test_in_five_it_is_monte_carlo(rng: np.random.Generator) -> None:
+    for name in ["five", "five of the paper's size"]:
+        check_in_five_it_is_monte_carlo(name, rng)
+
+
+def check_in_five_it_is_monte_carlo(name: str, rng: np.random.Generator) -> None:
     shift, slope, curvature = arrays(FORMS[name])
     draws = [rng.standard_normal((250_000, 5)) for _ in range(8)]
     values = np.concatenate([expit(shift + z @ slope + z**2 @ curvature) for z in draws])
@@ -126,10 +142,14 @@ def test_in_five_it_is_monte_carlo(name: str, rng: np.random.Generator) -> None:
     assert abs(float(expected_sigmoid(shift, slope, curvature)) - values.mean()) < 4 * error
 
 
-@pytest.mark.parametrize("dim", [1, 2, 5])
 @pytest.mark.slow
-def test_scores_up_to_half_the_nodes_are_followed(dim: int) -> None:
+def test_scores_up_to_half_the_nodes_are_followed() -> None:
     """Thousands of random forms, with means to +-30 and standard deviations to 20, all of which count."""
+    for dim in [1, 2, 5]:
+        check_scores_up_to_half_the_nodes_are_followed(dim)
+
+
+def check_scores_up_to_half_the_nodes_are_followed(dim: int) -> None:
     rng, cases = np.random.default_rng(dim), 2000
     slope = rng.normal(size=(cases, dim))
     curvature = rng.normal(size=(cases, dim)) * rng.choice([0.0, 0.1, 1.0, 5.0], (cases, 1))
@@ -164,10 +184,14 @@ def test_without_spread_it_is_the_sigmoid() -> None:
     np.testing.assert_allclose(expected_sigmoid(shift, none, none), expit(shift), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("deviation", [0.0, 0.3, 1.0, 3.0, 6.0, 15.0])
-@pytest.mark.parametrize("sign", [-1, 1])
-def test_far_from_zero_it_is_nothing_or_one(deviation: float, sign: int) -> None:
+def test_far_from_zero_it_is_nothing_or_one() -> None:
     """Means from 13 and 8 standard deviations on, where a normal score is below zero in 1e-15 of cases."""
+    for sign in [-1, 1]:
+        for deviation in [0.0, 0.3, 1.0, 3.0, 6.0, 15.0]:
+            check_far_from_zero_it_is_nothing_or_one(deviation, sign)
+
+
+def check_far_from_zero_it_is_nothing_or_one(deviation: float, sign: int) -> None:
     far = sign * (13 + deviation * np.concatenate([np.linspace(8, 20, 200), [1e2, 1e4]]))
     slope = np.full((len(far), 1), deviation)
     found = expected_sigmoid(far, slope, np.zeros_like(slope))
@@ -189,8 +213,12 @@ def test_every_batch_axis_is_kept(rng: np.random.Generator) -> None:
         assert found[i, j] == pytest.approx(float(alone), abs=1e-14)
 
 
-@pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 3, 5)], ids=["rounds", "trials", "more"])
-def test_a_curvature_may_be_shared_by_rounds_or_by_trials(
+def test_a_curvature_may_be_shared_by_rounds_or_by_trials(rng: np.random.Generator) -> None:
+    for shape in [(5,), (3, 5), (2, 3, 5)]:
+        check_a_curvature_may_be_shared_by_rounds_or_by_trials(shape, rng)
+
+
+def check_a_curvature_may_be_shared_by_rounds_or_by_trials(
     shape: tuple[int, ...], rng: np.random.Generator
 ) -> None:
     shift, slope = rng.normal(size=shape), rng.normal(size=(*shape, 2))

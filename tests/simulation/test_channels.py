@@ -105,8 +105,12 @@ def test_an_oracle_is_told_the_bias_of_every_round() -> None:
     assert other > 0.1
 
 
-@pytest.mark.parametrize("kind", ["actual noise", "missing", "tails"])
-def test_where_an_oracle_is_misled_its_features_are_off(kind: str) -> None:
+def test_where_an_oracle_is_misled_its_features_are_off() -> None:
+    for kind in ["actual noise", "missing", "tails"]:
+        check_where_an_oracle_is_misled_its_features_are_off(kind)
+
+
+def check_where_an_oracle_is_misled_its_features_are_off(kind: str) -> None:
     curves = run(world(**CHANNELS[kind]), ["oracle"])
     assert np.abs(curves.values["ee1"][..., -1]).min() > 1e-3
 
@@ -140,8 +144,12 @@ PARTIAL = {"late": {"late": 2}, "some": {"revealed": 0.5}}
 NOT_COMPILED = {"late": {"late": 2}, "where they are asked for": {"reveal": "asked"}}
 
 
-@pytest.mark.parametrize("kind", NOT_COMPILED)
-def test_engines_that_cannot_show_contexts_so_say_so(kind: str) -> None:
+def test_engines_that_cannot_show_contexts_so_say_so() -> None:
+    for kind in NOT_COMPILED:
+        check_engines_that_cannot_show_contexts_so_say_so(kind)
+
+
+def check_engines_that_cannot_show_contexts_so_say_so(kind: str) -> None:
     problem = GaussianProblem(dim=2, actions=3, **NOT_COMPILED[kind])  # type: ignore[arg-type]
     for engine in ("jax", "cuda"):
         message = rf"^engine: {engine} cannot show true contexts {kind}; allowed: numpy$"
@@ -152,8 +160,12 @@ def test_engines_that_cannot_show_contexts_so_say_so(kind: str) -> None:
     assert f"jax cannot show true contexts {kind}" in work.reason
 
 
-@pytest.mark.parametrize("kind", PARTIAL)
-def test_agents_that_need_every_context_are_refused(kind: str) -> None:
+def test_agents_that_need_every_context_are_refused() -> None:
+    for kind in PARTIAL:
+        check_agents_that_need_every_context_are_refused(kind)
+
+
+def check_agents_that_need_every_context_are_refused(kind: str) -> None:
     problem = GaussianProblem(dim=2, actions=3, **PARTIAL[kind])  # type: ignore[arg-type]
     message = (
         r"^agents: 'alg2' needs every true context at once; allowed: agents that take true contexts late"
@@ -163,10 +175,12 @@ def test_agents_that_need_every_context_are_refused(kind: str) -> None:
     assert run(problem, ["alg1"]).agents == ["alg1"]
 
 
-@pytest.mark.parametrize(
-    "odd", [{"tails": 3}, {"missing": 0.1}, {"drift_cov": 0.1}, {"actual_noise_cov": 1.0}]
-)
-def test_the_kernel_refuses_odd_channels(odd: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_refuses_odd_channels(monkeypatch: pytest.MonkeyPatch) -> None:
+    for odd in [{"tails": 3}, {"missing": 0.1}, {"drift_cov": 0.1}, {"actual_noise_cov": 1.0}]:
+        check_the_kernel_refuses_odd_channels(odd, monkeypatch)
+
+
+def check_the_kernel_refuses_odd_channels(odd: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax_engine, "platform", lambda: "gpu")
     with pytest.raises(
         InputError, match=r"^engine: cuda serves plain channels.*; allowed: numpy, numba, jax, auto"

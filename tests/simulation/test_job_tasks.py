@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,16 +26,17 @@ def test_all_trials_are_cut_into_whole_sizes_and_a_rest(trials: int, size: int) 
     assert 1 <= len(found[-1]) <= size
 
 
-@pytest.mark.parametrize(
-    ("size", "seconds", "expected"),
-    [
+def test_a_piece_that_takes_too_long_is_made_smaller() -> None:
+    for size, seconds, expected in [
         (1000, LONGEST, 1000),  # just bearable
         (1000, 2 * LONGEST, 500),
         (1000, 1e6, FEWEST),  # however long
         (10, 1e6, 10),  # never more than there were
-    ],
-)
-def test_a_piece_that_takes_too_long_is_made_smaller(size: int, seconds: float, expected: int) -> None:
+    ]:
+        check_a_piece_that_takes_too_long_is_made_smaller(size, seconds, expected)
+
+
+def check_a_piece_that_takes_too_long_is_made_smaller(size: int, seconds: float, expected: int) -> None:
     assert bearable(size, seconds) == expected
 
 
@@ -54,10 +54,14 @@ def test_pieces_are_put_together_up_to_the_aim(lengths: list[float], workers: in
     assert all(sum(a) + b[0] > aim / (1 + 2e-9) for a, b in pairwise(times))
 
 
-@pytest.mark.parametrize("seconds", [0.001, 0.3, 1.1, 50.0])
-@pytest.mark.parametrize("workers", [1, 3])
-def test_as_many_pieces_are_in_a_task_as_is_said(seconds: float, workers: int) -> None:
+def test_as_many_pieces_are_in_a_task_as_is_said() -> None:
     """What memory.py counts with."""
+    for workers in [1, 3]:
+        for seconds in [0.001, 0.3, 1.1, 50.0]:
+            check_as_many_pieces_are_in_a_task_as_is_said(seconds, workers)
+
+
+def check_as_many_pieces_are_in_a_task_as_is_said(seconds: float, workers: int) -> None:
     pieces = [Piece(0, one) for one in cut(5000, 1)]
     found = max(map(len, grouped(pieces, lambda _: seconds, workers)))
     assert abs(in_a_task(seconds, 5000 * seconds, workers) - found) <= 1  # a sum of floats may fall short

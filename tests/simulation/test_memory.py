@@ -50,8 +50,12 @@ TOO_LARGE: list[tuple[Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("problem", "run", "field"), TOO_LARGE)
-def test_what_cannot_fit_is_refused_by_the_fields_to_blame(
+def test_what_cannot_fit_is_refused_by_the_fields_to_blame(monkeypatch: pytest.MonkeyPatch) -> None:
+    for problem, run, field in TOO_LARGE:
+        check_what_cannot_fit_is_refused_by_the_fields_to_blame(problem, run, field, monkeypatch)
+
+
+def check_what_cannot_fit_is_refused_by_the_fields_to_blame(
     problem: Any, run: dict[str, Any], field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told(monkeypatch, "4GB")
@@ -107,8 +111,12 @@ def estimated(work: Any) -> memory.Memory:
     return memory.estimate(work.jobs, work.engine, sizes, work.ends, work.executor)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_more_trials_take_more_memory(name: str) -> None:
+def test_more_trials_take_more_memory() -> None:
+    for name in NAMES:
+        check_more_trials_take_more_memory(name)
+
+
+def check_more_trials_take_more_memory(name: str) -> None:
     job = plan([unfog.GaussianProblem()], ["alg1"], rounds=10, trials=10, seed=0).jobs[0]
     terms = engine(name).terms(job)
     assert engines.peak(terms, 2000) > engines.peak(terms, 10)
@@ -117,11 +125,23 @@ def test_more_trials_take_more_memory(name: str) -> None:
 WORLDS: dict[str, Any] = {"empirical": {"told_contexts": 50}, "mixture": {"told_noisy": 200}}
 
 
-@pytest.mark.parametrize(
-    "name", [*AGENTS, "unfog", "adaptive", "gaps", "late", "unknown-noise", "robust", "empirical", "mixture"]
-)
-def test_covariances_are_declared_as_they_are(name: str) -> None:
+def test_covariances_are_declared_as_they_are() -> None:
     """Those of trials' own, those that all share, and those that stay the same."""
+    for name in [
+        *AGENTS,
+        "unfog",
+        "adaptive",
+        "gaps",
+        "late",
+        "unknown-noise",
+        "robust",
+        "empirical",
+        "mixture",
+    ]:
+        check_covariances_are_declared_as_they_are(name)
+
+
+def check_covariances_are_declared_as_they_are(name: str) -> None:
     problem = unfog.GaussianProblem(dim=3, actions=4, **WORLDS.get(name, {}))
     agent = plan([problem], [name], rounds=5, trials=3, seed=0).jobs[0].agents[0]
     found = [decision.context.cov for _, decision in played(problem, agent, 3, range(2), 0)]

@@ -72,9 +72,13 @@ def check(found: Any, mean: Array, cov: Array, tolerance: float = 1e-10) -> None
     np.testing.assert_allclose(found[1], cov, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("pairs", [False, True])
-@pytest.mark.parametrize("make", [Exact, PlugIn, Incomplete])
-def test_it_is_the_posterior_of_the_bias(make: Any, pairs: bool) -> None:
+def test_it_is_the_posterior_of_the_bias() -> None:
+    for make in [Exact, PlugIn, Incomplete]:
+        for pairs in [False, True]:
+            check_it_is_the_posterior_of_the_bias(make, pairs)
+
+
+def check_it_is_the_posterior_of_the_bias(make: Any, pairs: bool) -> None:
     denoiser, story = make(pairs=pairs), Story(KNOWN, ROUNDS)
     parameters, state = after(denoiser, story, context=pairs)
     check(denoiser.bias(parameters, state), *story.bias_posterior(ROUNDS, pairs))
@@ -214,13 +218,13 @@ def test_one_round_of_heavy_tails_is_what_draws_say(pairs: bool) -> None:
         assert np.all(np.abs(said - right) <= 6 * error + 2e-3 * np.abs(right))  # the grid's own error
 
 
-@pytest.mark.parametrize(
-    "denoiser",
-    [Exact(), Drift(step=0.1), Robust(nu=4.0, step=0.1), Mixture(), Empirical()],
-    ids=lambda x: x.name,
-)
-def test_what_is_expected_of_a_reading_has_the_bias_in_it(denoiser: Any) -> None:
+def test_what_is_expected_of_a_reading_has_the_bias_in_it() -> None:
     """Mean and variance before it, less those of contexts and noise as the denoiser knows them."""
+    for denoiser in [Exact(), Drift(step=0.1), Robust(nu=4.0, step=0.1), Mixture(), Empirical()]:
+        check_what_is_expected_of_a_reading_has_the_bias_in_it(denoiser)
+
+
+def check_what_is_expected_of_a_reading_has_the_bias_in_it(denoiser: Any) -> None:
     parameters, state = after(denoiser, Story(KNOWN, ROUNDS), context=False)
     first = denoiser.start(parameters)
     (mean, variance), (before, prior) = (denoiser.expected(parameters, x) for x in (state, first))
@@ -359,8 +363,12 @@ LEARNING = Exact, PlugIn, Incomplete, Drift, Robust, Empirical, Mixture, Adaptiv
 EVERY: list[Any] = [*(make() for make in LEARNING), TemporalBank()]
 
 
-@pytest.mark.parametrize("denoiser", EVERY, ids=lambda x: x.name)
-def test_trials_side_by_side_are_trials_alone(denoiser: Any) -> None:
+def test_trials_side_by_side_are_trials_alone() -> None:
+    for denoiser in EVERY:
+        check_trials_side_by_side_are_trials_alone(denoiser)
+
+
+def check_trials_side_by_side_are_trials_alone(denoiser: Any) -> None:
     stories = [Story(KNOWN, 4, seed) for seed in (3, 4)]
     parameters = denoiser.setup(TOLD, None)
     states = [denoiser.start(parameters)] * 3

@@ -78,8 +78,12 @@ def bias_of(state: State) -> tuple[Array, Array]:
     return cov @ state.natural_mean, cov
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_bias_is_the_joint_posterior(seed: int) -> None:
+def test_the_bias_is_the_joint_posterior() -> None:
+    for seed in range(8):
+        check_the_bias_is_the_joint_posterior(seed)
+
+
+def check_the_bias_is_the_joint_posterior(seed: int) -> None:
     story = Story(random_knowledge(seed), seed)
     mean, cov = story.truth(story.truths)
     found = bias_of(story.state(story.truths))
@@ -87,8 +91,12 @@ def test_the_bias_is_the_joint_posterior(seed: int) -> None:
     np.testing.assert_allclose(found[1], cov[:D, :D], rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_predictions_are_the_joint_posterior(seed: int) -> None:
+def test_predictions_are_the_joint_posterior() -> None:
+    for seed in range(8):
+        check_predictions_are_the_joint_posterior(seed)
+
+
+def check_predictions_are_the_joint_posterior(seed: int) -> None:
     story = Story(random_knowledge(seed), seed)
     parameters = DENOISER.setup(story.known, None)
     state = DENOISER.start(parameters)
@@ -99,9 +107,13 @@ def test_predictions_are_the_joint_posterior(seed: int) -> None:
         state = DENOISER.update(parameters, state, story.noisy[t], story.truths[t])
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_a_corrected_context_is_the_joint_posterior(seed: int) -> None:
+def test_a_corrected_context_is_the_joint_posterior() -> None:
     """Of every round in turn, from nothing known of it to a part to all."""
+    for seed in range(8):
+        check_a_corrected_context_is_the_joint_posterior(seed)
+
+
+def check_a_corrected_context_is_the_joint_posterior(seed: int) -> None:
     story = Story(random_knowledge(seed), seed)
     parameters = DENOISER.setup(story.known, None)
     for t in range(N):
@@ -127,8 +139,12 @@ def corrections(rng: np.random.Generator, contexts: Array, count: int) -> Iterat
         yield t, np.where(rng.random(D) < 0.6, moved, np.nan)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_hundreds_of_corrections_are_a_recompute(seed: int, rng: np.random.Generator) -> None:
+def test_hundreds_of_corrections_are_a_recompute(rng: np.random.Generator) -> None:
+    for seed in [1, 2]:
+        check_hundreds_of_corrections_are_a_recompute(seed, rng)
+
+
+def check_hundreds_of_corrections_are_a_recompute(seed: int, rng: np.random.Generator) -> None:
     story = Story(random_knowledge(seed), seed, rounds=20)
     parameters = DENOISER.setup(story.known, None)
     truths = np.full((20, D), np.nan)
@@ -166,8 +182,12 @@ def test_what_says_nothing_new_changes_no_bit(known: Knowledge) -> None:
         assert all(np.array_equal(one, other) for one, other in zip(again, state, strict=True))
 
 
-@pytest.mark.parametrize("pairs", [False, True])
-def test_with_no_gaps_it_is_exact(pairs: bool, known: Knowledge) -> None:
+def test_with_no_gaps_it_is_exact(known: Knowledge) -> None:
+    for pairs in [False, True]:
+        check_with_no_gaps_it_is_exact(pairs, known)
+
+
+def check_with_no_gaps_it_is_exact(pairs: bool, known: Knowledge) -> None:
     story, other = Story(known, 5, rounds=30), Exact(pairs=pairs)
     noisy = np.where(np.isnan(story.noisy), story.contexts + 1.0, story.noisy)
     ours, theirs = DENOISER.setup(known, None), other.setup(known, None)

@@ -83,9 +83,13 @@ SCORES = [
 ]
 
 
-@pytest.mark.parametrize("reward", [0.0, 1.0])
-@pytest.mark.parametrize(("mean", "variance"), SCORES)
-def test_an_update_has_the_moments_of_the_posterior(mean: float, variance: float, reward: float) -> None:
+def test_an_update_has_the_moments_of_the_posterior() -> None:
+    for mean, variance in SCORES:
+        for reward in [0.0, 1.0]:
+            check_an_update_has_the_moments_of_the_posterior(mean, variance, reward)
+
+
+def check_an_update_has_the_moments_of_the_posterior(mean: float, variance: float, reward: float) -> None:
     state, row = belief_with(mean, variance)
     after = Adf().update((), state, evidence(row), np.asarray(reward))
     centre, spread = tilted(mean, variance, reward)
@@ -111,9 +115,13 @@ def test_usual_updates_are_far_more_exact() -> None:
             assert float(row @ gaussian.covariance(after) @ row) == pytest.approx(spread, rel=1e-7)
 
 
-@pytest.mark.parametrize("reward", [0.0, 1.0])
-@pytest.mark.parametrize(("mean", "variance"), [(0.5, 2.0), (-3.0, 0.4), (2.0, 20.0)])
-def test_with_contexts_averaged_out_the_sigmoid_is_flatter(
+def test_with_contexts_averaged_out_the_sigmoid_is_flatter(rng: np.random.Generator) -> None:
+    for mean, variance in [(0.5, 2.0), (-3.0, 0.4), (2.0, 20.0)]:
+        for reward in [0.0, 1.0]:
+            check_with_contexts_averaged_out_the_sigmoid_is_flatter(mean, variance, reward, rng)
+
+
+def check_with_contexts_averaged_out_the_sigmoid_is_flatter(
     mean: float, variance: float, reward: float, rng: np.random.Generator
 ) -> None:
     state, row = belief_with(mean, variance)
@@ -233,9 +241,13 @@ def test_after_20_000_updates_it_is_finite_and_positive(precision: str, marginal
         assert np.linalg.diagonal(cov).max() < 2e-3
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_mode_is_found_for_scores_of_all_sizes(dtype: str) -> None:
+def test_the_mode_is_found_for_scores_of_all_sizes() -> None:
     """S - mean = variance sigmoid(-s), for means of the prior's size and far beyond, by its residual."""
+    for dtype in ["float64", "float32"]:
+        check_the_mode_is_found_for_scores_of_all_sizes(dtype)
+
+
+def check_the_mode_is_found_for_scores_of_all_sizes(dtype: str) -> None:
     rng = np.random.default_rng(0)
     variance = np.repeat(np.logspace(-6, 6, 25), 400).astype(dtype)
     mean = (np.sqrt(variance) * rng.normal(0, 2, variance.shape)).astype(dtype)

@@ -38,8 +38,12 @@ def _on_host(monkeypatch: pytest.MonkeyPatch) -> None:
     on_host.instead_of_a_gpu(monkeypatch)
 
 
-@pytest.mark.parametrize("name", [*PAPER, *OURS])
-def test_gains_are_what_the_denoiser_does(name: str) -> None:
+def test_gains_are_what_the_denoiser_does() -> None:
+    for name in [*PAPER, *OURS]:
+        check_gains_are_what_the_denoiser_does(name)
+
+
+def check_gains_are_what_the_denoiser_does(name: str) -> None:
     agent, known, rng = AGENTS[name], PROBLEM.knowledge(), np.random.default_rng(2)
     gains = cuda.gains(PROBLEM, agent, 9)
     noisy, bias, total = rng.normal(size=(3, 2))
@@ -88,9 +92,13 @@ class TriangularScaled(Scaled):
         return new._replace(beliefs=square)
 
 
-@pytest.mark.parametrize("name", [*PAPER, "unfog-thompson"])
 @pytest.mark.slow
-def test_draws_of_theta_are_those_of_a_triangular_root(name: str) -> None:
+def test_draws_of_theta_are_those_of_a_triangular_root() -> None:
+    for name in [*PAPER, "unfog-thompson"]:
+        check_draws_of_theta_are_those_of_a_triangular_root(name)
+
+
+def check_draws_of_theta_are_those_of_a_triangular_root(name: str) -> None:
     settings: dict[str, Any] = {"rounds": 25, "trials": 40, "seed": 8}
     [row] = named([name])
     learner = TriangularScaled() if isinstance(row.learner, Scaled) else Triangular()
@@ -159,17 +167,18 @@ class Own(PlugIn):
     """A denoiser that looks right."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_rows_with_other_parts_are_refused_by_name() -> None:
+    for name in [
         *(row for row in playable() if row not in (*PAPER, *OURS)),
         "alg1-hetero",
         "alg1-exact-joint",
         "alg1-ucb",
         "unfog-scaled:mixed=true",
-    ],
-)
-def test_rows_with_other_parts_are_refused_by_name(name: str) -> None:
+    ]:
+        check_rows_with_other_parts_are_refused_by_name(name)
+
+
+def check_rows_with_other_parts_are_refused_by_name(name: str) -> None:
     with pytest.raises(
         InputError, match=rf"^engine: cuda cannot run {name}; allowed: numpy, numba, jax, auto$"
     ):

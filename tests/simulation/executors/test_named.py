@@ -25,9 +25,8 @@ def test_names_of_clusters_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> N
     assert repr(executor("ray", 3)) == "Ray('local', 3)"
 
 
-@pytest.mark.parametrize(
-    ("on", "told"),
-    [
+def test_anything_else_is_refused_by_name() -> None:
+    for on, told in [
         ("daks", "on: 'daks' (did you mean 'dask'?); allowed: "),
         ("Ray", "on: 'Ray' (did you mean 'ray'?); allowed: "),
         ("spark://here:1", "ray or ray://HOST:PORT"),
@@ -35,17 +34,23 @@ def test_names_of_clusters_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> N
         ("serial://here:1", "ray or ray://HOST:PORT"),
         ("", "ray or ray://HOST:PORT"),
         (7, "ray or ray://HOST:PORT"),
-    ],
-)
-def test_anything_else_is_refused_by_name(on: object, told: str) -> None:
+    ]:
+        check_anything_else_is_refused_by_name(on, told)
+
+
+def check_anything_else_is_refused_by_name(on: object, told: str) -> None:
     with pytest.raises(InputError) as refused:
         executor(on)  # type: ignore[arg-type]
     assert str(refused.value).startswith("on: ")
     assert told in str(refused.value)
 
 
-@pytest.mark.parametrize("on", ["dask://host:notaport", "ray://host:99999", "dask://host", "ray://:1"])
-def test_an_address_is_a_host_and_a_port(on: str) -> None:
+def test_an_address_is_a_host_and_a_port() -> None:
+    for on in ["dask://host:notaport", "ray://host:99999", "dask://host", "ray://:1"]:
+        check_an_address_is_a_host_and_a_port(on)
+
+
+def check_an_address_is_a_host_and_a_port(on: str) -> None:
     told = rf"^on: '{on}'; allowed: {on[: on.index(':')]}://HOST:PORT, PORT a number from 1 to 65535$"
     with pytest.raises(InputError, match=told):
         executor(on)
@@ -87,7 +92,11 @@ def test_without_the_extra_the_command_says_which(module: str) -> None:
     assert done.stderr == hint
 
 
-@pytest.mark.parametrize("on", ["processes", "dask", "ray", "dask://127.0.0.1:9"])
-def test_no_machine_has_so_many_workers(on: str) -> None:
+def test_no_machine_has_so_many_workers() -> None:
+    for on in ["processes", "dask", "ray", "dask://127.0.0.1:9"]:
+        check_no_machine_has_so_many_workers(on)
+
+
+def check_no_machine_has_so_many_workers(on: str) -> None:
     with pytest.raises(InputError, match=r"^workers: 2000000; allowed: a whole number, .* at most 10000$"):
         executor(on, 2_000_000)
