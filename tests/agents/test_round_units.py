@@ -238,6 +238,7 @@ def test_a_state_is_taken_out_and_put_back(rng: np.random.Generator) -> None:
         assert rounds.put_state(state, None, noisy, new) is new
 
 
+@pytest.mark.slow
 def test_both_engines_keep_units_apart() -> None:
     agent, told = AGENTS["unfog"], story(False)
 

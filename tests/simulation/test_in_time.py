@@ -30,6 +30,7 @@ WORLD: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", [{"revealed": 0.05}, {"revealed": 0.3, "late": 7, "reveal_share": 0.5}])
 def test_bands_cover_what_they_say(fields: dict[str, Any]) -> None:
     """95 % bands of contexts, every tenth round of 300 trials: 93 to 97 %, trials being independent."""
@@ -101,13 +102,13 @@ def test_a_round_learnt_from_again_says_what_its_context_says_by_now() -> None:
     np.testing.assert_allclose(belief.mean, np.linalg.solve(precision, natural[..., None])[..., 0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_both_engines_agree_on_time() -> None:
     pytest.importorskip("jax")
     world = TemporalProblem(**WORLD, revealed=0.3, gaps=0.2, periods=[24.0], cycle_cov=0.1)
-    here = simulate(world, ["temporal"], rounds=12, trials=3, seed=5)
-    there = simulate(
-        world, ["temporal"], rounds=12, trials=3, seed=5, engine="jax", draws="numpy", precision="float64"
-    )
+    run: Any = {"agents": ["temporal"], "rounds": 12, "trials": 3, "seed": 5, "decompose": False}
+    here = simulate(world, **run)
+    there = simulate(world, engine="jax", draws="numpy", precision="float64", **run)
     for name, value in here.values.items():
         np.testing.assert_allclose(there.values[name], value, rtol=0, atol=1e-9, err_msg=name)
 

@@ -187,6 +187,7 @@ def test_both_engines_show_the_same_contexts(shown: dict[str, Any]) -> None:
     np.testing.assert_allclose(found, right, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_compiled_engine_draws_what_is_shown() -> None:
     """From a stream of its own on the device, nested over shares: at 1 all is as where nothing is drawn."""
     rows = [row("late", Incomplete(pairs=True), Revisable())]

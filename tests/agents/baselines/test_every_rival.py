@@ -100,17 +100,17 @@ def check_parts(rival: Rival) -> None:
 
 
 def check_that_it_plays(name: str, rival: Rival) -> None:
-    """Every map with both kinds of rewards; on one map, trials by themselves are those side by side."""
-    for kind in kinds(rival):
-        for features, told in MAPS.items():
-            world = problem(kind, **{"features": features} | told)
-            whole = played(name, world)
-            assert {*LOSSES} <= {*whole}
-            for loss in LOSSES:
-                assert np.isfinite(whole[loss]).all(), (features, kind, loss)
+    """Every map, two of them with both kinds of rewards; on one, trials alone are those side by side."""
+    first, *other = kinds(rival)
+    for kind, maps in [(first, [*MAPS]), *((kind, ["quadratic", "per_arm"]) for kind in other)]:
+        for features in maps:
+            world = problem(kind, **{"features": features} | MAPS[features])
+            whole = played(name, world, decompose=features == "quadratic")
+            assert {*whole} >= ({*LOSSES} if features == "quadratic" else {"regret"})
+            assert all(np.isfinite(values).all() for values in whole.values()), (features, kind)
             if features == "per_arm":
-                for loss, values in played(name, world, chunk=1).items():
-                    np.testing.assert_allclose(values, whole[loss], rtol=1e-9, atol=1e-9, err_msg=kind)
+                alone = played(name, world, decompose=False, chunk=1)["regret"]
+                np.testing.assert_allclose(alone, whole["regret"], rtol=1e-9, atol=1e-9, err_msg=kind)
 
 
 def test_parts_made_for_each_other_are_not_parted() -> None:

@@ -279,6 +279,7 @@ def test_trials_share_covariances_until_something_is_lost(known: Knowledge, rng:
     np.testing.assert_allclose(apart.weights[[0, 2, 3]], state.weights[[0, 2, 3]], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_both_libraries_agree(known: Knowledge, rng: np.random.Generator) -> None:
     """Where something is lost; where nothing is, the compiled engine plays it."""
     noisy = rng.normal(0.5, 1.5, (2, 5, D))

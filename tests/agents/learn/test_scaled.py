@@ -204,6 +204,7 @@ def test_a_theta_much_larger_than_told_costs_less_to_who_learns_its_scale() -> N
     assert gap.mean() < -3 * gap.std() / np.sqrt(200)
 
 
+@pytest.mark.slow
 def test_mixed_it_does_not_lock_arms_out_where_theta_is_twice_as_large_as_told() -> None:
     """Many arms, each with features of its own: the mean of 200 paired differences, four standard errors."""
     told: Any = {"features": "per_arm", "prior_cov": 0.1, "reward_var": 0.5, "context_cov": 0.05}

@@ -122,6 +122,7 @@ class Runaway(Conjugate):
         return state._replace(mean=1e30 * (state.mean + 1) + 0 * evidence.row())
 
 
+@pytest.mark.slow
 def test_a_worker_refuses_with_the_same_words() -> None:
     lost = replace(MINE, name="lost", learner=Runaway())
     words = []
@@ -228,6 +229,7 @@ def test_a_worker_killed_while_it_starts_is_replaced(tmp_path: Path) -> None:
     assert killed
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
