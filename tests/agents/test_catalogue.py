@@ -83,7 +83,7 @@ def check_an_agent_is_a_value(kind: str, name: str) -> None:
 
 
 def test_another_setting_makes_another_agent() -> None:
-    for part, changes in [
+    every: list[tuple[Any, dict[str, Any]]] = [
         (PlugIn(), {"pairs": True}),
         (Drift(), {"pairs": True, "step": 0.1}),
         (Hetero(), {"surprise": True}),
@@ -97,7 +97,8 @@ def test_another_setting_makes_another_agent() -> None:
         (Ids(), {"samples": 4, "quantile": 0.8}),
         (Epsilon(), {"epsilon": 0.2, "decay": 1.0}),
         (TopTwo(), {"beta": 0.2, "redraws": 2}),
-    ]:
+    ]
+    for part, changes in every:
         check_another_setting_makes_another_agent(part, changes)
 
 

@@ -176,16 +176,14 @@ def check_agents_that_need_every_context_are_refused(kind: str) -> None:
 
 
 def test_the_kernel_refuses_odd_channels(monkeypatch: pytest.MonkeyPatch) -> None:
-    for odd in [{"tails": 3}, {"missing": 0.1}, {"drift_cov": 0.1}, {"actual_noise_cov": 1.0}]:
-        check_the_kernel_refuses_odd_channels(odd, monkeypatch)
-
-
-def check_the_kernel_refuses_odd_channels(odd: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax_engine, "platform", lambda: "gpu")
-    with pytest.raises(
-        InputError, match=r"^engine: cuda serves plain channels.*; allowed: numpy, numba, jax, auto"
-    ):
-        plan([GaussianProblem(**odd)], ["alg1"], rounds=5, trials=2, seed=0, engine="cuda")
+    odd: dict[str, Any] = {"tails": 3, "missing": 0.1, "drift_cov": 0.1, "actual_noise_cov": 1.0}
+    for field, value in odd.items():
+        problem = GaussianProblem(**{field: value})
+        with pytest.raises(
+            InputError, match=r"^engine: cuda serves plain channels.*; allowed: numpy, numba, jax, auto"
+        ):
+            plan([problem], ["alg1"], rounds=5, trials=2, seed=0, engine="cuda")
 
 
 def test_a_long_walk_is_cut_into_small_batches() -> None:

@@ -1,17 +1,16 @@
-"""What holds for several denoisers alike: no noise, endless noise, trials side by side."""
+"""What holds for several denoisers alike: no noise, and endless noise."""
 
 import numpy as np
 
 from tests.agents.denoise.stories import D, Story, same
-from tests.problems import random_knowledge
 from unfog.agents.base import Denoiser, Privilege
-from unfog.agents.denoise import Exact, Identity, KnownBias, PlugIn, PriorOnly
+from unfog.agents.denoise import Exact, KnownBias, PlugIn
 from unfog.channel.knowledge import Knowledge
-from unfog.features import Context
 
 
 def test_without_noise_pairs_show_the_bias_that_is_taken_off(known: Knowledge) -> None:
-    for denoiser in [PlugIn(pairs=True), Exact(pairs=True)]:
+    denoisers: list[Denoiser] = [PlugIn(pairs=True), Exact(pairs=True)]
+    for denoiser in denoisers:
         check_without_noise_pairs_show_the_bias_that_is_taken_off(denoiser, known)
 
 
@@ -23,7 +22,8 @@ def check_without_noise_pairs_show_the_bias_that_is_taken_off(denoiser: Denoiser
 
 
 def test_endless_noise_leaves_the_prior(known: Knowledge) -> None:
-    for denoiser in [PlugIn(), PlugIn(pairs=True), Exact(), Exact(pairs=True), KnownBias()]:
+    denoisers: list[Denoiser] = [PlugIn(), PlugIn(pairs=True), Exact(), Exact(pairs=True), KnownBias()]
+    for denoiser in denoisers:
         check_endless_noise_leaves_the_prior(denoiser, known)
 
 
@@ -33,20 +33,3 @@ def check_endless_noise_leaves_the_prior(denoiser: Denoiser, known: Knowledge) -
     privilege = Privilege(story.bias) if denoiser == KnownBias() else None
     for belief in story.beliefs(denoiser, privilege):
         same(belief, known.context_mean, known.context_cov, 1e-7)
-
-
-def test_a_batch_of_trials_is_its_trials() -> None:
-    for denoiser in [PlugIn(pairs=True), Exact(pairs=True), Exact(), PriorOnly(), Identity()]:
-        check_a_batch_of_trials_is_its_trials(denoiser)
-
-
-def check_a_batch_of_trials_is_its_trials(denoiser: Denoiser) -> None:
-    known = random_knowledge(seed=9)
-    stories = [Story(known, 5, seed) for seed in range(4)]
-    batch = Story(known, 5)
-    batch.noisy = np.stack([story.noisy for story in stories], 1)
-    batch.contexts = np.stack([story.contexts for story in stories], 1)
-    for t, belief in enumerate(batch.beliefs(denoiser)):
-        assert belief.mean.shape == (4, D)
-        for i, story in enumerate(stories):
-            same(Context(belief.mean[i], belief.cov), *story.beliefs(denoiser)[t], 1e-12)
