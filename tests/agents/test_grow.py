@@ -62,7 +62,6 @@ CHAINS: dict[str, Learner] = {
     "lmc, marginal": LMC(rate=0.05, marginal=True),
     "pg": PG(),
 }
-SHAPES = pytest.mark.parametrize("in_blocks", [True, False], ids=["blocks", "one piece"])
 
 
 def knowledge(arms: int, in_blocks: bool) -> Knowledge:

@@ -36,7 +36,6 @@ from unfog.maths.trees import each
 
 UNITS, TRIALS, ROUNDS = 3, 4, 15
 BIAS = np.array([0.4, -0.3, 0.9])
-LEARNING = PlugIn, Exact, Drift, Incomplete, Robust, UnknownNoise
 DENOISERS: list[Denoiser] = [
     Identity(),
     KnownBias(),

@@ -18,7 +18,6 @@ from unfog.maths.arrays import Array
 M = 4
 KNOWN = random_knowledge(11, dim=2, size=M)
 PRIOR = logistic.prior(KNOWN)
-EVERY_LIKELIHOOD = pytest.mark.parametrize("marginal", [False, True], ids=["plain", "marginal"])
 
 
 class Rounds:
