@@ -33,7 +33,7 @@ from unfog.serve.service import Service
 from unfog.validation import InputError, shown
 
 SMALL = 64 << 10  # bytes of a body; to read a larger one would keep others waiting
-NAME, ID = 3, 5  # the places of a problem's name and of a decision's id, in an address that has them
+NAME, ID = 3, 5  # positions of a problem's name and of a decision's id in an address split at slashes
 PROBLEMS = "/v1/problems/"
 log = logging.getLogger("unfog.serve")
 
@@ -50,29 +50,30 @@ def application(service: Service) -> ASGIApp:
             await service.stop()
             await service.close()
 
-    life, endpoints, nothing = Starlette(lifespan=lifespan), _endpoints(service), Endpoint(service, "", ())
+    lifecycle = Starlette(lifespan=lifespan)
+    endpoints, unknown = _make_endpoints(service), Endpoint(service, "", ())
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await life(scope, receive, send)
+            await lifecycle(scope, receive, send)
             return
         path, scope["path_params"] = address(scope["path"])
-        await endpoints.get(path, nothing)(scope, receive, send)
+        await endpoints.get(path, unknown)(scope, receive, send)
 
     return app
 
 
 def address(path: str) -> tuple[str, dict[str, str]]:
-    """An address with `{name}` and `{id}` in the place of what they are, and what they are."""
-    parts, found = path.split("/"), {}
+    """The path with `{name}` and `{id}` for the names in it, and the values that they stand for."""
+    parts, params = path.split("/"), {}
     if path.startswith(PROBLEMS):
-        for place, field in ((NAME, "name"), (ID, "id")):
-            if len(parts) > place and parts[place]:
-                found[field], parts[place] = parts[place], f"{{{field}}}"
-    return "/".join(parts), found
+        for position, field in ((NAME, "name"), (ID, "id")):
+            if len(parts) > position and parts[position]:
+                params[field], parts[position] = parts[position], f"{{{field}}}"
+    return "/".join(parts), params
 
 
-def _endpoints(service: Service) -> dict[str, "Endpoint"]:
+def _make_endpoints(service: Service) -> dict[str, "Endpoint"]:
     """An endpoint for each path."""
     paths: defaultdict[str, list[Operation]] = defaultdict(list)
     for operation in OPERATIONS:
@@ -83,28 +84,28 @@ def _endpoints(service: Service) -> dict[str, "Endpoint"]:
 
 
 class CutShort(Exception):
-    """The rest of an answer could not be had; why is in the log already."""
+    """Sending an answer failed halfway; the reason has been logged."""
 
 
 class Endpoint:
     """An ASGI application for one path."""
 
     def __init__(self, service: Service, path: str, operations: Sequence[Operation]) -> None:
-        """With an operation for each method; to look at what is not of one problem needs none."""
+        """`operations` has one for each method; system routes and files of the page have none."""
         self._service = service
         self._by_method = {one.method: one for one in operations}
         self._fixed, self._file = system_routes.ADDRESSES.get(path), system_routes.page_files().get(path)
         self._name = "page" if self._fixed is None else self._fixed.__name__
-        looks = self._fixed is not None or self._file is not None
-        self._allowed = [*self._by_method, *(["GET", "HEAD"] if looks else [])]
+        can_get = self._fixed is not None or self._file is not None
+        self._allowed = [*self._by_method, *(["GET", "HEAD"] if can_get else [])]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; whatever goes wrong is an answer, too."""
+        """Answer a request; an error becomes an answer, too."""
         started = perf_counter()
         operation = self._by_method.get(scope["method"])
         name = operation.id if operation is not None else self._name
-        with ExitStack() as places:
-            answer = await self._certain(operation, scope, receive, places)
+        with ExitStack() as slots:
+            answer = await self._answer_or_refuse(operation, scope, receive, slots)
             try:
                 await sent(answer, send, head_only=scope["method"] == "HEAD")
             except asyncio.CancelledError:
@@ -112,27 +113,27 @@ class Endpoint:
                 return
             except Exception as error:  # noqa: BLE001
                 log.error("an answer was cut short: %s", described(error))
-                raise CutShort from None  # so that the connection ends: what came is not taken for all
+                raise CutShort from None  # ends the connection, so that the client notices
         self._service.metrics.answered(name, answer.status, perf_counter() - started)
 
-    async def _certain(
-        self, operation: Operation | None, scope: Scope, receive: Receive, places: ExitStack
+    async def _answer_or_refuse(
+        self, operation: Operation | None, scope: Scope, receive: Receive, slots: ExitStack
     ) -> Answer:
-        """An answer, whatever happens; `places` are left when it is sent."""
+        """Answer, or turn the exception into an answer; `slots` are released once it is sent."""
         try:
-            return await self._answer(operation, scope, receive, places)
+            return await self._answer(operation, scope, receive, slots)
         except asyncio.CancelledError:  # the service stops, and has waited long enough
             return as_problem(errors.given_up())
         except Exception as error:  # noqa: BLE001
-            found = errors.refusal(_discreet(error, scope.get("caller")), self._service.folders())
-            self._log(operation, error, known=found is not None)
-            return as_problem(found or errors.mistake())
+            refusal = errors.refusal(_redact(error, scope.get("caller")), self._service.folders())
+            self._log_error(operation, error, known=refusal is not None)
+            return as_problem(refusal or errors.mistake())
 
     async def _answer(
-        self, operation: Operation | None, scope: Scope, receive: Receive, places: ExitStack
+        self, operation: Operation | None, scope: Scope, receive: Receive, slots: ExitStack
     ) -> Answer:
         if operation is None:
-            return await self._looked(scope)
+            return await self._answer_route(scope)
         headers, service = headers_of(scope), self._service
         name = scope["path_params"].get("name", "")
         caller = scope["caller"] = service.admit(scope, headers)
@@ -141,12 +142,12 @@ class Endpoint:
             caller.check_some(operation.scope)
         else:
             caller.check(operation.scope, name or None)
-        query = _query(operation, scope["query_string"])
+        query = _read_query(operation, scope["query_string"])
         if operation.beside:
-            places.enter_context(service.room.place(operation))  # before there is a body that takes memory
-        raw = await self._raw(operation, receive, headers)
-        given = operation, headers, raw
-        body = _body(*given) if len(raw) <= SMALL else await asyncio.to_thread(_body, *given)
+            slots.enter_context(service.room.place(operation))  # before the body takes up memory
+        raw = await self._receive_body(operation, receive, headers)
+        args = operation, headers, raw
+        body = _body(*args) if len(raw) <= SMALL else await asyncio.to_thread(_body, *args)
         problem = operation.problem(name, body)
         if named_in_body:
             caller.check(operation.scope, problem)
@@ -157,29 +158,31 @@ class Endpoint:
         except Elsewhere as other:
             return await service.passed_on(other, problem, asked_by(scope, headers, raw))
         decision = scope["path_params"].get("id", "")
-        call = Call(store, service.settings, name, decision, body, query, _key(operation, headers))
-        found = await service.do(operation, call)
-        if isinstance(found, Iterator):
-            return Answer(_streamed(found), 200, operation.kind)
-        return as_json(found, operation.status(found))
+        call = Call(store, service.settings, name, decision, body, query, _read_key(operation, headers))
+        result = await service.do(operation, call)
+        if isinstance(result, Iterator):
+            return Answer(_stream(result), 200, operation.kind)
+        return as_json(result, operation.status(result))
 
-    def _log(self, operation: Operation | None, error: Exception, *, known: bool) -> None:
-        """A mistake; and a failure beside the writer, which tells of its own."""
+    def _log_error(self, operation: Operation | None, error: Exception, *, known: bool) -> None:
+        """Log an internal error, or a store's failure outside the writer, which logs its own."""
         if not known:
             log.error("a mistake in %s: %s", operation.id if operation else "nothing", described(error))
         elif isinstance(error, StoreError) and operation is not None and operation.beside:
             log.warning("%s was not done: %s", operation.id, described(error))
 
-    async def _raw(self, operation: Operation, receive: Receive, headers: dict[bytes, bytes]) -> bytes:
-        """The bytes of the body, no more than may be."""
+    async def _receive_body(
+        self, operation: Operation, receive: Receive, headers: dict[bytes, bytes]
+    ) -> bytes:
+        """Read the body, up to its size limit."""
         if operation.method != "POST":
             return b""
         settings = self._service.settings
         with self._service.readers.reading():
             return await body_of(receive, headers, settings.bulk if operation.large else settings.body)
 
-    async def _looked(self, scope: Scope) -> Answer:
-        """What is not of one problem; or that there is no such thing."""
+    async def _answer_route(self, scope: Scope) -> Answer:
+        """Answer for a system route or a file of the page, or refuse what does not exist."""
         if not self._allowed:
             raise Refused(404, "There is nothing at this address; /docs says what there is.")
         if scope["method"] not in self._allowed:
@@ -191,13 +194,13 @@ class Endpoint:
         return await self._fixed(self._service, scope)
 
 
-def _discreet(error: Exception, caller: Caller | None) -> Exception:
-    """As this caller may hear of it."""
+def _redact(error: Exception, caller: Caller | None) -> Exception:
+    """Hide names of other problems and units from a caller who may not read them."""
     return error if caller is not None and caller.may("read", None) else errors.discreet(error)
 
 
-def _query(operation: Operation, text: bytes) -> dict[str, str]:
-    """The query by names: those that there are, each once."""
+def _read_query(operation: Operation, text: bytes) -> dict[str, str]:
+    """Parse the query; unknown and repeated names are refused."""
     if not text:
         return {}
     try:
@@ -212,58 +215,57 @@ def _query(operation: Operation, text: bytes) -> dict[str, str]:
     return dict(pairs)
 
 
-def _key(operation: Operation, headers: dict[bytes, bytes]) -> str | None:
-    """The key of the header Idempotency-Key; it is refused where it would do nothing."""
-    found = headers.get(b"idempotency-key")
-    if found is None:
+def _read_key(operation: Operation, headers: dict[bytes, bytes]) -> str | None:
+    """Read the header Idempotency-Key; refuse it for operations that do not use it."""
+    header = headers.get(b"idempotency-key")
+    if header is None:
         return None
     if not operation.once:
         allowed = f"one with {', '.join(one.id for one in OPERATIONS if one.once)} only"
-        raise InputError("Idempotency-Key", shown(found.decode("latin-1")), allowed)
+        raise InputError("Idempotency-Key", shown(header.decode("latin-1")), allowed)
     try:
-        return found.decode()
+        return header.decode()
     except UnicodeDecodeError:
-        raise InputError("Idempotency-Key", repr(found), "text in UTF-8") from None
+        raise InputError("Idempotency-Key", repr(header), "text in UTF-8") from None
 
 
 def _body(operation: Operation, headers: dict[bytes, bytes], raw: bytes) -> Any:
-    """What the body says, checked."""
+    """Parse and validate the body."""
     if operation.method != "POST":
         return None
     if not raw and operation.empty and operation.body is not None:
         return operation.body()
-    wanted = LINES if operation.lines else JSON
+    expected = LINES if operation.lines else JSON
     kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-    if kind != wanted.encode():
-        raise Refused(415, f"The header Content-Type must say {wanted}.")
+    if kind != expected.encode():
+        raise Refused(415, f"The header Content-Type must say {expected}.")
     if operation.body is None:
-        return _text(raw)
-    told = schemas.read(raw)
+        return _decode(raw)
+    data = schemas.read(raw)
     if operation.several is not None:
         (field,) = operation.several.model_fields
-        told = {field: told} if isinstance(told, list) else told
-        if isinstance(told, dict) and field in told:
-            return schemas.checked(operation.several, told)
-    return schemas.checked(operation.body, told)
+        data = {field: data} if isinstance(data, list) else data
+        if isinstance(data, dict) and field in data:
+            return schemas.checked(operation.several, data)
+    return schemas.checked(operation.body, data)
 
 
-def _text(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
         raise errors.Malformed(f"it is not UTF-8 at byte {error.start}") from None
 
 
-async def _streamed(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _stream(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
     while (part := await asyncio.to_thread(next, parts, None)) is not None:
         yield part
 
 
 class Erasing:
-    """A unit erased in all problems of a database: each is asked of the process that serves it.
+    """Erase a unit in all problems of a database, each through the process that serves it.
 
-    Where one of them cannot do it the answer says so, and what was done by then stays done: to ask again does
-    the rest.
+    If one of them fails, the answer says so, and what has been erased stays erased: a retry does the rest.
     """
 
     def __init__(
@@ -271,40 +273,40 @@ class Erasing:
     ) -> None:
         """Nothing is erased yet."""
         self._service, self._operation, self._scope, self._headers = service, operation, scope, headers
-        self._found: dict[str, int] = {}  # how many decisions of each problem
+        self._counts: dict[str, int] = {}  # how many decisions of each problem
 
     async def answer(self, unit: str) -> Answer:
-        """What was erased."""
+        """Erase the unit, and answer with the number of decisions of each problem."""
         for name in await asyncio.to_thread(self._service.shelf.names):
             try:
-                self._found |= await self._erased(Erase(unit=unit, problem=name))
+                self._counts |= await self._erase(Erase(unit=unit, problem=name))
             except (StoreError, Refused) as error:
-                done = ", ".join(self._found) or "no problem"
+                done = ", ".join(self._counts) or "no problem"
                 raise busy(f"Erased in {done} so far, and not in {name}: {error} Ask again.") from None
-        if not self._found:
+        if not self._counts:
             raise Unknown("unit", repr(unit), "a unit that decisions were made for")
-        return as_json({"decisions": self._found})
+        return as_json({"decisions": self._counts})
 
-    async def _erased(self, body: Erase) -> Mapping[str, int]:
-        """In one problem; nothing where it has no such unit."""
+    async def _erase(self, body: Erase) -> Mapping[str, int]:
+        """Erase in one problem; {} if it has no such unit."""
         assert body.problem is not None
         try:
             store = await self._service.store(body.problem)
             call = Call(store, self._service.settings, body=body)
-            told: Mapping[str, Mapping[str, int]] = await self._service.do(self._operation, call)
+            reply: Mapping[str, Mapping[str, int]] = await self._service.do(self._operation, call)
         except Elsewhere as other:
-            told = await self._asked(other, body)
+            reply = await self._forward(other, body)
         except InputError:
             return {}
-        return told["decisions"]
+        return reply["decisions"]
 
-    async def _asked(self, other: Elsewhere, body: Erase) -> Mapping[str, Mapping[str, int]]:
-        """Ask the process that serves the problem."""
-        asked = asked_by(self._scope, self._headers, body.model_dump_json().encode())
-        answer = await self._service.passed_on(other, str(body.problem), asked)
-        told: dict[str, dict[str, int]] = read(await answer.content())
+    async def _forward(self, other: Elsewhere, body: Erase) -> Mapping[str, Mapping[str, int]]:
+        """Forward the request to the process that serves the problem."""
+        request = asked_by(self._scope, self._headers, body.model_dump_json().encode())
+        answer = await self._service.passed_on(other, str(body.problem), request)
+        reply: dict[str, dict[str, int]] = read(await answer.content())
         if answer.status in (404, 422):
             return {"decisions": {}}
         if answer.status != 200:
-            raise Refused(answer.status, str(told["detail"]))
-        return told
+            raise Refused(answer.status, str(reply["detail"]))
+        return reply

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 SCOPES = ("decide", "report", "read", "admin")
 PREFIX = "unfog"
 LONGEST_NOTE = 200
-LONGEST_KEY = 200  # characters that are looked at
-NOBODY = hashlib.sha256(b"").hexdigest()  # held against a secret where there is no such key
+LONGEST_KEY = 200  # characters; anything longer is no key
+NOBODY = hashlib.sha256(b"").hexdigest()  # compared with the secret if no key has this id
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="unfog"'}
-MOST = 10_000  # callers that are remembered; of more, those who asked longest ago are forgotten
+MOST = 10_000  # callers that are remembered; beyond that, the least recent are forgotten
 log = logging.getLogger("unfog.serve")
 
 
 class Key(NamedTuple):
-    """What is known of a key; its secret is not."""
+    """A key as it is stored, with the hash of its secret only."""
 
     id: str
     digest: str  # SHA-256 of the secret, in hexadecimal
@@ -54,11 +54,11 @@ class Key(NamedTuple):
     revoked: float | None = None
 
     def may(self, wanted: str, problem: str | None) -> bool:
-        """Whether it is for that, with a problem; None: with all of them."""
+        """Whether the key has this scope for a problem; None: for all problems."""
         return self.may_some(wanted) and (self.problems is None or problem in self.problems)
 
     def may_some(self, wanted: str) -> bool:
-        """Whether it is for that, with some problem."""
+        """Whether the key has this scope for any problem."""
         return wanted in self.scopes or "admin" in self.scopes
 
 
@@ -67,23 +67,23 @@ class KeysError(StoreError):
 
 
 class KeyRing(Protocol):
-    """Where keys are kept. A revoked one stays, so that to revoke the last does not mean: no keys needed."""
+    """A storage of keys. Revoked keys stay in it: without the last one, the service would need no keys."""
 
     def stamp(self) -> object:
-        """Something that differs whenever keys have changed; quick to ask for."""
+        """Return a value that differs whenever keys have changed; this is cheap."""
 
     def load(self) -> dict[str, Key]:
-        """All by their ids; none is no error, damage is."""
+        """All keys by id; raises if the storage is damaged, not if it is empty."""
 
     def add(self, key: Key) -> None:
-        """Keep one more."""
+        """Store one more key."""
 
     def revoke(self, key: str, now: float) -> None:
-        """From now on the key of this id is none."""
+        """Make the key of this id invalid from now on."""
 
 
 def made(scopes: Sequence[str], problems: Sequence[str], note: str, now: float) -> tuple[Key, str]:
-    """A new key, and how it reads; no problem named: for all."""
+    """A new key, and its text; without `problems` it is for all of them."""
     if not scopes:
         raise InputError("scope", "none", ", ".join(SCOPES))
     for scope in scopes:
@@ -97,7 +97,7 @@ def made(scopes: Sequence[str], problems: Sequence[str], note: str, now: float) 
 
 
 def found(keys: Mapping[str, Key], text: str) -> Key | None:
-    """The key that reads so. It takes as long whether there is none of its id or its secret is another."""
+    """The key with this text, or None, in the same time whether the id is unknown or the secret is wrong."""
     prefix, _, rest = text[:LONGEST_KEY].partition("_")
     name, _, secret = rest.partition("_")
     key = keys.get(name)
@@ -107,7 +107,7 @@ def found(keys: Mapping[str, Key], text: str) -> Key | None:
 
 
 def check_known(keys: Mapping[str, Key], name: str) -> Key:
-    """The key of an id that is to be revoked."""
+    """Return the key of this id; raise if there is none, or it was revoked."""
     if name not in keys or keys[name].revoked is not None:
         left = ", ".join(one.id for one in keys.values() if one.revoked is None)
         raise Unknown("id", repr(name), left or "none: there are no keys")
@@ -119,47 +119,47 @@ def _digest(secret: str) -> str:
 
 
 class Caller(NamedTuple):
-    """Who asks: whoever has a key, or whoever is on this machine."""
+    """Who sent a request: the holder of a key, or somebody on this machine."""
 
     name: str  # the id of the key, or the address
     key: Key | None = None
 
     def may(self, wanted: str, problem: str | None) -> bool:
-        """Whether this may be done with a problem; None: with all of them."""
+        """Whether the caller has this scope for a problem; None: for all problems."""
         return self.key is None or self.key.may(wanted, problem)
 
     def check(self, wanted: str, problem: str | None) -> None:
-        """Complain where it may not. That is said whether there is such a problem or not."""
+        """Raise unless the caller has this scope, whether the problem exists or not."""
         if not self.may(wanted, problem):
             what = "all problems" if problem is None else "this problem"
             raise Refused(403, f"This key is not for this: it takes the scope {wanted} with {what}.")
 
     def check_some(self, wanted: str) -> None:
-        """Complain where it may not be done with any problem."""
+        """Raise unless the caller has this scope for some problem."""
         if self.key is not None and not self.key.may_some(wanted):
             raise Refused(403, f"This key is not for this: it takes the scope {wanted}.")
 
 
 class Doors(Protocol):
-    """What the service asks before it does anything."""
+    """Authentication: decides who may send requests."""
 
     def caller(self, scope: "Scope", headers: Mapping[bytes, bytes]) -> Caller:
-        """Who asks; a complaint of who may not come in."""
+        """Who sent the request; raises if they may not."""
 
     def refresh(self) -> None:
-        """Look whether keys have changed; once a second, from any thread."""
+        """Reload keys that have changed; called once a second, from any thread."""
 
 
 class Open:
-    """Whoever is on this machine may do anything."""
+    """Anybody on this machine may do anything."""
 
     def caller(self, scope: "Scope", headers: Mapping[bytes, bytes]) -> Caller:
-        """Complain of a name that is not this machine's, and of other people's pages."""
-        told = headers.get(b"host", b"").decode("latin-1").lower()
-        if not _ours(told):
+        """Raise if the host is not this machine, or if a foreign web page sent the request."""
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        if not _is_local(host):
             raise Refused(403, "Without keys the service answers to localhost alone.")
         origin = headers.get(b"origin")
-        if origin is not None and origin.decode("latin-1").lower() != f"http://{told}":
+        if origin is not None and origin.decode("latin-1").lower() != f"http://{host}":
             raise Refused(403, "Without keys the service does not answer to pages of others.")
         return Caller(address(scope))
 
@@ -168,35 +168,35 @@ class Open:
 
 
 class Keyed:
-    """Whoever has a key, which may be added or revoked at any time."""
+    """Anybody with a key; keys may be added and revoked at any time."""
 
-    def __init__(self, ring: KeyRing, unless: Doors | None = None) -> None:
-        """With the keys of a ring; where it never had any, others decide, if there are others."""
-        self._ring, self._unless = ring, unless
-        self._stamp, self._keys = ring.stamp(), ring.load()
+    def __init__(self, storage: KeyRing, unless: Doors | None = None) -> None:
+        """The keys of a storage; `unless` decides as long as it has never had any."""
+        self._storage, self._unless = storage, unless
+        self._stamp, self._keys = storage.stamp(), storage.load()
         self._trouble = ""
 
     def caller(self, scope: "Scope", headers: Mapping[bytes, bytes]) -> Caller:
-        """Complain of who has no key, or one that is not valid."""
+        """Raise if the request has no key, or an invalid one."""
         if self._trouble:
             raise busy("The keys cannot be read; the log of the service says why.")
         if not self._keys and self._unless is not None:
             return self._unless.caller(scope, headers)
-        kind, _, told = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if kind.lower() != "bearer":
             raise Refused(401, "This takes a key: Authorization: Bearer unfog_...", CHALLENGE)
-        key = found(self._keys, told.strip())
+        key = found(self._keys, text.strip())
         if key is None:
             raise Refused(401, "This key is not known, or was revoked.", CHALLENGE)
         return Caller(key.id, key)
 
     def refresh(self) -> None:
-        """Where the keys cannot be read nobody is let in: who was revoked is not known then."""
+        """Reload keys that have changed; while they cannot be read nobody is let in."""
         try:
-            stamp = self._ring.stamp()
+            stamp = self._storage.stamp()
             if stamp != self._stamp or self._trouble:
-                # Keys that were there and are gone, file and all, do not open the door either.
-                loaded = self._ring.load()
+                # Once there were keys, a missing file does not mean that none are needed.
+                loaded = self._storage.load()
                 self._unless = None if self._keys else self._unless
                 self._keys, self._stamp, self._trouble = loaded, stamp, ""
         except StoreError as error:
@@ -206,14 +206,14 @@ class Keyed:
 
 
 def address(scope: "Scope") -> str:
-    """Where a request comes from."""
+    """The client's IP address, or "" if it is not known."""
     client = scope.get("client")
     return client[0] if client else ""
 
 
-def _ours(told: str) -> bool:
-    """Whether the name in an address is this machine's own: what is not a name but a number cannot lie."""
-    host = told if told.endswith("]") else told.rsplit(":", 1)[0]
+def _is_local(name: str) -> bool:
+    """Whether a host means this machine: localhost or a loopback IP address, but no other name."""
+    host = name if name.endswith("]") else name.rsplit(":", 1)[0]
     if host in LOOPBACK:
         return True
     try:
@@ -223,18 +223,18 @@ def _ours(told: str) -> bool:
 
 
 class Buckets:
-    """How often each caller may ask: a bucket of tokens for each, which fills at a steady rate.
+    """Rate limits: a bucket of tokens for each caller, which fills at a steady rate.
 
     Used by the event loop alone.
     """
 
     def __init__(self, rate: float, most: int = MOST, clock: Callable[[], float] = monotonic) -> None:
-        """`rate` requests a second, of which a second's worth may come at once."""
+        """Allow `rate` requests a second, and as many at once."""
         self._rate, self._full, self._most, self._clock = rate, max(rate, 1.0), most, clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, and when
 
     def take(self, who: str) -> None:
-        """One token; a complaint where there is none."""
+        """Take a token; raise if none is left."""
         now = self._clock()
         tokens, then = self._left.get(who, (self._full, now))
         tokens = min(tokens + (now - then) * self._rate, self._full)
@@ -245,5 +245,5 @@ class Buckets:
             self._left.popitem(last=False)
         if not enough:
             wait = ceil((1 - tokens) / self._rate)
-            said = f"More than {self._rate:g} requests a second; nothing was done."
-            raise Refused(429, said, {"Retry-After": str(max(wait, 1))})
+            detail = f"More than {self._rate:g} requests a second; nothing was done."
+            raise Refused(429, detail, {"Retry-After": str(max(wait, 1))})

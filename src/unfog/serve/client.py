@@ -60,7 +60,9 @@ class Client:
         """
         validation.positive("timeout", timeout)
         validation.count("retries", retries, 0, 100)
-        self._wire = Wire(url, _key(os.environ.get(KEY) if key is None else key), float(timeout), retries)
+        self._wire = Wire(
+            url, _check_key(os.environ.get(KEY) if key is None else key), float(timeout), retries
+        )
 
     @property
     def url(self) -> str:
@@ -86,17 +88,19 @@ class Client:
 
     def get(self, path: str, **query: Any) -> Any:
         """What an address says; what is None is no part of the query."""
-        told = "&".join(f"{name}={quote(str(x), safe='')}" for name, x in query.items() if x is not None)
-        return _read(self._wire.ask("GET", f"{path}?{told}" if told else path, again=True))
+        query_string = "&".join(
+            f"{name}={quote(str(x), safe='')}" for name, x in query.items() if x is not None
+        )
+        return _parse(self._wire.ask("GET", f"{path}?{query_string}" if query_string else path, again=True))
 
-    def post(self, path: str, told: Any, *, again: bool, long: bool = False) -> Any:
+    def post(self, path: str, body: Any, *, again: bool, long: bool = False) -> Any:
         """What comes of a request; `again` where it may be asked twice, `long` where it may take long."""
-        return _read(self._wire.ask("POST", path, told, again=again, long=long))
+        return _parse(self._wire.ask("POST", path, body, again=again, long=long))
 
     def problems(self) -> list[dict[str, Any]]:
         """All problems at a glance, those that the key may read."""
-        found: list[dict[str, Any]] = self.get("/v1/problems")["problems"]
-        return found
+        problems: list[dict[str, Any]] = self.get("/v1/problems")["problems"]
+        return problems
 
     def names(self) -> list[str]:
         """The problems that there are, and that the key may read."""
@@ -111,8 +115,8 @@ class Client:
         """
         name = validation.check_name("name", name)
         if terms:
-            told = {"name": name, **terms_to_send(terms)}
-            return Remote(self, name, self.post("/v1/problems", told, again=True)["note"] or "")
+            body = {"name": name, **terms_to_send(terms)}
+            return Remote(self, name, self.post("/v1/problems", body, again=True)["note"] or "")
         try:
             return Remote(self, name, self.get(address(name))["note"] or "")
         except Unknown as error:
@@ -124,22 +128,22 @@ class Client:
 
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
         """The events of a problem after that of the number `since`, as mappings."""
-        return (json.loads(line) for line in self._lines(name, since))
+        return (json.loads(line) for line in self._read_lines(name, since))
 
-    def _lines(self, name: str, since: int = 0) -> Iterator[str]:
+    def _read_lines(self, name: str, since: int = 0) -> Iterator[str]:
         """The log, so many lines at a time: a connection that breaks costs one such piece."""
         since = validation.count("since", since, 0, LAST)
         while True:
             path = f"{address(name)}/events?since={since}&limit={LINES}"
-            found = self._wire.ask("GET", path, again=True).decode().splitlines(keepends=True)
-            yield from found
-            if len(found) < LINES:
+            lines = self._wire.ask("GET", path, again=True).decode().splitlines(keepends=True)
+            yield from lines
+            if len(lines) < LINES:
                 return
-            since = json.loads(found[-1])["seq"]
+            since = json.loads(lines[-1])["seq"]
 
     def export(self, name: str) -> Iterator[str]:
         """The log of a problem as NDJSON, line by line."""
-        return self._lines(name)
+        return self._read_lines(name)
 
     def take_in(self, lines: Iterable[str], name: str | None = None, *, modules: Iterable[str] = ()) -> int:
         """The log of a problem that was exported, under its own name or another: how many events were new."""
@@ -147,29 +151,29 @@ class Client:
             allowed = "nothing: whoever runs the service says which are allowed, with --allow-module"
             raise InputError("modules", shown(modules), allowed)
         text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-        name = validation.check_name("problem", _name_in(text) if name is None else name)
-        at = f"{address(name)}/events"
-        return int(_read(self._wire.ask("POST", at, again=True, lines=text, long=True))["events"])
+        name = validation.check_name("problem", _read_problem_name(text) if name is None else name)
+        path = f"{address(name)}/events"
+        return int(_parse(self._wire.ask("POST", path, again=True, lines=text, long=True))["events"])
 
     def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
         """Have the log read from its beginning, and what is remembered held against it."""
-        found = {}
+        results = {}
         for name in self.names() if problem is None else [problem]:
-            told = self.post(f"{address(name)}/replay", {"verify": verify}, again=True, long=True)
-            found[name] = Replayed(**{part: told[part] for part in Replayed._fields})
-        return found
+            reply = self.post(f"{address(name)}/replay", {"verify": verify}, again=True, long=True)
+            results[name] = Replayed(**{part: reply[part] for part in Replayed._fields})
+        return results
 
     def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
         """Erase a unit's contexts, and what was learnt from them; how many decisions of each problem."""
-        told = {"unit": validation.check_name("unit", unit), "problem": problem}
-        found: dict[str, int] = self.post("/v1/erase", told, again=False, long=True)["decisions"]
-        return found
+        body = {"unit": validation.check_name("unit", unit), "problem": problem}
+        counts: dict[str, int] = self.post("/v1/erase", body, again=False, long=True)["decisions"]
+        return counts
 
     def backup(self, name: str | None = None) -> dict[str, Any]:
         """Have the store copied into the folder for copies of the service: its name there, and its size."""
-        told = {} if name is None else {"name": name}
-        found: dict[str, Any] = self.post("/v1/backup", told, again=False, long=True)
-        return found
+        body = {} if name is None else {"name": name}
+        copy: dict[str, Any] = self.post("/v1/backup", body, again=False, long=True)
+        return copy
 
 
 class Remote:
@@ -178,7 +182,7 @@ class Remote:
     def __init__(self, client: Client, name: str, note: str) -> None:
         """As the service has it."""
         self.client, self.name, self.note = client, name, note
-        self._at = address(name)
+        self._path = address(name)
 
     def __repr__(self) -> str:
         """Name and where it is."""
@@ -187,7 +191,7 @@ class Remote:
     @property
     def terms(self) -> Terms:
         """The terms with which it was made: the first event of its log."""
-        return Terms.read(self.client.get(f"{self._at}/events", limit=1))
+        return Terms.read(self.client.get(f"{self._path}/events", limit=1))
 
     def decide(
         self,
@@ -202,21 +206,28 @@ class Remote:
         probability: float | None = None,
     ) -> Decision:
         """Choose an arm for a noisy context, as `unfog.live.Problem.decide` does."""
-        given = {"context": context, "unit": unit, "arms": arms, "key": _own(key), "at": at, "noise": noise}
-        told = asked_to_send({**given, "forced": forced, "probability": probability})
-        return Decision(**self.client.post(f"{self._at}/decide", told, again=True))
+        args = {
+            "context": context,
+            "unit": unit,
+            "arms": arms,
+            "key": _ensure_key(key),
+            "at": at,
+            "noise": noise,
+        }
+        body = asked_to_send({**args, "forced": forced, "probability": probability})
+        return Decision(**self.client.post(f"{self._path}/decide", body, again=True))
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Several decisions with one commit for all; where one is refused, so are all."""
-        wanted = requests.several("asked", asked)
-        told = [
-            asked_to_send({**one, "key": _own(one.get("key"))}, f"asked[{i}].")
-            for i, one in enumerate(wanted)
+        decisions = requests.several("asked", asked)
+        bodies = [
+            asked_to_send({**one, "key": _ensure_key(one.get("key"))}, f"asked[{i}].")
+            for i, one in enumerate(decisions)
         ]
-        if not told:
+        if not bodies:
             return []
-        found = self.client.post(f"{self._at}/decide", {"asked": told}, again=True)
-        return [Decision(**one) for one in found["decisions"]]
+        reply = self.client.post(f"{self._path}/decide", {"asked": bodies}, again=True)
+        return [Decision(**one) for one in reply["decisions"]]
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report what a decision earned."""
@@ -230,12 +241,12 @@ class Remote:
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
         if not rewards:
             return {}
-        told = {
+        values = {
             validation.check_name("decision", one): plain("value", value) for one, value in rewards.items()
         }
-        own = {one: _own((keys or {}).get(one)) for one in told}
-        found = self.client.post(f"{self._at}/rewards", {"rewards": told, "keys": own}, again=True)
-        return {one: Receipt(**receipt) for one, receipt in found["receipts"].items()}
+        own_keys = {one: _ensure_key((keys or {}).get(one)) for one in values}
+        reply = self.client.post(f"{self._path}/rewards", {"rewards": values, "keys": own_keys}, again=True)
+        return {one: Receipt(**receipt) for one, receipt in reply["receipts"].items()}
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Tell the true context of a decision, whole or in part, when it becomes known."""
@@ -245,9 +256,9 @@ class Remote:
         """It was never shown: learn nothing from it."""
         return self._report(decision, "void", {}, key)
 
-    def _report(self, decision: str, what: str, told: dict[str, Any], key: str | None) -> Receipt:
-        at = f"{self._at}/decisions/{quote(validation.check_name('decision', decision), safe='')}/{what}"
-        return Receipt(**self.client.post(at, {**told, "key": _own(key)}, again=True))
+    def _report(self, decision: str, verb: str, fields: dict[str, Any], key: str | None) -> Receipt:
+        path = f"{self._path}/decisions/{quote(validation.check_name('decision', decision), safe='')}/{verb}"
+        return Receipt(**self.client.post(path, {**fields, "key": _ensure_key(key)}, again=True))
 
     def add_arm(self, arm: str, vector: Any = None) -> Receipt:
         """One more arm; with its numbers, where arms have any."""
@@ -265,32 +276,32 @@ class Remote:
         self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
     ) -> Receipt:
         """Several such changes as one: all of them, or where one cannot be none."""
-        told = {"retire": plain("retire", retire), "restore": plain("restore", restore)}
-        return self._changed("arms", told | ({"add": plain("add", add)} if add else {}))
+        body = {"retire": plain("retire", retire), "restore": plain("restore", restore)}
+        return self._change("arms", body | ({"add": plain("add", add)} if add else {}))
 
     def freeze(self, arm: str) -> Receipt:
         """From now on one arm, whatever the context, until `thaw`."""
-        return self._changed("freeze", {"arm": validation.check_name("arm", arm)})
+        return self._change("freeze", {"arm": validation.check_name("arm", arm)})
 
     def thaw(self) -> Receipt:
         """The agent decides again."""
-        return self._changed("freeze", {"arm": None})
+        return self._change("freeze", {"arm": None})
 
     def shadow(self, agent: str) -> Receipt:
         """One more agent that decides on the same stream from now on, without being obeyed."""
-        return self._changed("shadow", {"agent": validation.check_name("agent", agent)})
+        return self._change("shadow", {"agent": validation.check_name("agent", agent)})
 
     def unshadow(self, agent: str) -> Receipt:
         """A shadow decides no more."""
-        return self._changed("shadow", {"agent": validation.check_name("agent", agent), "leave": True})
+        return self._change("shadow", {"agent": validation.check_name("agent", agent), "leave": True})
 
-    def _changed(self, what: str, told: dict[str, Any]) -> Receipt:
-        return Receipt(**self.client.post(f"{self._at}/{what}", told, again=False))
+    def _change(self, verb: str, body: dict[str, Any]) -> Receipt:
+        return Receipt(**self.client.post(f"{self._path}/{verb}", body, again=False))
 
     def take_in_table(self, text: str) -> int:
         """Decisions that were made elsewhere, as CSV: how many. Where one is refused, so are all."""
-        done = self.client.post(f"{self._at}/table", {"table": text}, again=False, long=True)
-        return int(done["decisions"])
+        reply = self.client.post(f"{self._path}/table", {"table": text}, again=False, long=True)
+        return int(reply["decisions"])
 
     def events(self, since: int = 0) -> list[dict[str, Any]]:
         """The log after the event `since`: mappings with seq, kind, decision, time and more."""
@@ -298,34 +309,34 @@ class Remote:
 
     def pending(self) -> list[str]:
         """Decisions whose reward may still come, oldest first."""
-        found: list[str] = self.client.get(f"{self._at}/pending")["pending"]
-        return found
+        ids: list[str] = self.client.get(f"{self._path}/pending")["pending"]
+        return ids
 
     def about(self) -> dict[str, Any]:
         """What there is to know of the problem itself: arms, units, shadows, counts."""
-        found: dict[str, Any] = self.client.get(self._at)
-        return found
+        about: dict[str, Any] = self.client.get(self._path)
+        return about
 
     def belief(self, unit: str | None = None) -> "xr.Dataset":
         """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
-        return dataset_from_json(self.client.get(f"{self._at}/belief", unit=unit))
+        return dataset_from_json(self.client.get(f"{self._path}/belief", unit=unit))
 
     def expected(
         self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
     ) -> "xr.Dataset":
         """What each arm would be expected to earn in this context; nothing is decided or learnt."""
-        told = asked_to_send({"context": context, "arms": arms, "at": at, "noise": noise})
-        query = {name: json.dumps(value) for name, value in told.items()}
-        return dataset_from_json(self.client.get(f"{self._at}/expected", unit=unit, **query))
+        args = asked_to_send({"context": context, "arms": arms, "at": at, "noise": noise})
+        query = {name: json.dumps(value) for name, value in args.items()}
+        return dataset_from_json(self.client.get(f"{self._path}/expected", unit=unit, **query))
 
     def diagnostics(self) -> "xr.Dataset":
         """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
-        return dataset_from_json(self.client.get(f"{self._at}/diagnostics"))
+        return dataset_from_json(self.client.get(f"{self._path}/diagnostics"))
 
     def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
         """The past of all units or of one, as JSON can hold it: what a page shows."""
-        found: dict[str, Any] = self.client.get(f"{self._at}/history", unit=unit, points=points)
-        return found
+        history: dict[str, Any] = self.client.get(f"{self._path}/history", unit=unit, points=points)
+        return history
 
     def figure(self) -> "Figure":
         """The diagnostics as a picture."""
@@ -335,7 +346,7 @@ class Remote:
 
     def fingerprint(self) -> str:
         """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
-        return str(self.client.get(f"{self._at}/fingerprint")["fingerprint"])
+        return str(self.client.get(f"{self._path}/fingerprint")["fingerprint"])
 
 
 def address(name: str) -> str:
@@ -346,12 +357,12 @@ def address(name: str) -> str:
     return f"/v1/problems/{quote(name, safe='')}"
 
 
-def _own(key: str | None) -> str:
+def _ensure_key(key: str | None) -> str:
     """The caller's key, or one that nobody has used."""
     return uuid4().hex if key is None else validation.check_name("key", key)
 
 
-def _key(key: str | None) -> str | None:
+def _check_key(key: str | None) -> str | None:
     """A key that a header can hold; it is never shown."""
     if key is None or not key.strip():
         return None
@@ -361,7 +372,7 @@ def _key(key: str | None) -> str | None:
     return key
 
 
-def _read(answer: bytes) -> Any:
+def _parse(answer: bytes) -> Any:
     """What an answer says; of who is no service of ours, that."""
     try:
         return json.loads(answer)
@@ -369,43 +380,43 @@ def _read(answer: bytes) -> Any:
         raise StoreError("what answers there is no service of unfog: it does not speak JSON") from None
 
 
-def _name_in(text: str) -> object:
+def _read_problem_name(text: str) -> object:
     """The name of the problem that an export is of; the service says what is wrong with one that has none."""
     try:
-        found = json.loads(text.split("\n", 1)[0])
-        return found["problem"]
+        event = json.loads(text.split("\n", 1)[0])
+        return event["problem"]
     except (ValueError, LookupError, TypeError):
         raise InputError(
             "line 1", "no problem", "the export of a problem, whose first event says its terms"
         ) from None
 
 
-def terms_to_send(given: Mapping[str, Any]) -> dict[str, Any]:
+def terms_to_send(terms: Mapping[str, Any]) -> dict[str, Any]:
     """The terms of a problem."""
-    refuse_unknown(given)
-    return {name: plain(name, _term(name, value, given)) for name, value in given.items()}
+    refuse_unknown(terms)
+    return {name: plain(name, _term_to_json(name, value, terms)) for name, value in terms.items()}
 
 
-def _term(name: str, value: Any, given: Mapping[str, Any]) -> Any:
+def _term_to_json(name: str, value: Any, terms: Mapping[str, Any]) -> Any:
     """What no JSON can say, in the words of a log."""
     field = FIELDS[name]
     if field.json == "channel" and isinstance(value, Channel):
         return value.written()
     if field.json == "channel" and isinstance(value, Knowledge):
-        return field.check(name, value, given.get("context") or ())
+        return field.check(name, value, terms.get("context") or ())
     if field.json == "reference" and not isinstance(value, str):
         return field.check(name, value)
     return value
 
 
-def asked_to_send(given: Mapping[str, Any], field: str = "") -> dict[str, Any]:
+def asked_to_send(args: Mapping[str, Any], field: str = "") -> dict[str, Any]:
     """What a decision is asked for with; what is None is left out."""
-    for name in given:
+    for name in args:
         if name not in ASKED:
             raise InputError(f"{field}{name}", "no such field", ", ".join(ASKED))
     return {
         name: plain(f"{field}{name}", value)
-        for name, value in given.items()
+        for name, value in args.items()
         if value is not None or name == "context"
     }
 
@@ -419,21 +430,21 @@ def plain(field: str, value: Any) -> Any:
     if isinstance(value, int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
-        return _finite(field, float(value))
+        return _check_finite(field, float(value))
     if isinstance(value, datetime | timedelta):
-        return _time(field, value)
+        return _to_seconds(field, value)
     if isinstance(value, Mapping):
-        return {_name(field, name): plain(f"{field}.{name}", one) for name, one in value.items()}
-    return [plain(f"{field}[{i}]", one) for i, one in enumerate(_listed(field, value))]
+        return {_check_name(field, name): plain(f"{field}.{name}", one) for name, one in value.items()}
+    return [plain(f"{field}[{i}]", one) for i, one in enumerate(_as_list(field, value))]
 
 
-def _finite(field: str, value: float) -> float:
+def _check_finite(field: str, value: float) -> float:
     if not isfinite(value):
         raise InputError(field, value, "a finite number")
     return value
 
 
-def _time(field: str, value: datetime | timedelta) -> float:
+def _to_seconds(field: str, value: datetime | timedelta) -> float:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if value.tzinfo is None:
@@ -442,13 +453,13 @@ def _time(field: str, value: datetime | timedelta) -> float:
     return value.timestamp()
 
 
-def _name(field: str, name: object) -> str:
+def _check_name(field: str, name: object) -> str:
     if not isinstance(name, str):
         raise InputError(field, f"the name {shown(name)}", "names that are text")
     return name
 
 
-def _listed(field: str, value: Any) -> list[Any]:
+def _as_list(field: str, value: Any) -> list[Any]:
     allowed = "numbers, text, lists and mappings of them"
     if isinstance(value, np.ndarray):
         value = value.tolist()

@@ -80,21 +80,21 @@ def busy(detail: str, seconds: int = SOON) -> Refused:
 def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal | None:
     """What to answer to an error; None for an internal error. `folders` are left out of the message."""
     if isinstance(error, Refused):
-        return Refusal(error.status, _said(error.status, error.detail), error.headers)
+        return Refusal(error.status, _make_body(error.status, error.detail), error.headers)
     if isinstance(error, Malformed):
-        return Refusal(400, _said(400, f"The body cannot be read: {error}."), {})
+        return Refusal(400, _make_body(400, f"The body cannot be read: {error}."), {})
     if isinstance(error, InputError):
-        status = _status(error)
+        status = _choose_status(error)
         before, mark, allowed = str(error).rpartition(ALLOWED)
-        more = {"field": error.field, "value": _short(error), "allowed": as_json(error.allowed)}
-        return Refusal(status, _said(status, before + mark + as_json(allowed)) | more, {})
+        more = {"field": error.field, "value": _short_value(error), "allowed": as_json(error.allowed)}
+        return Refusal(status, _make_body(status, before + mark + as_json(allowed)) | more, {})
     if isinstance(error, StoreError):
-        said = str(error) if folders is None else without_folders(str(error), folders)
-        return Refusal(503, _said(503, said), {"Retry-After": str(SOON)})
+        detail = str(error) if folders is None else without_folders(str(error), folders)
+        return Refusal(503, _make_body(503, detail), {"Retry-After": str(SOON)})
     return None
 
 
-def _status(error: InputError) -> int:
+def _choose_status(error: InputError) -> int:
     if isinstance(error, Conflict):
         return 409
     if isinstance(error, Gone):
@@ -102,25 +102,25 @@ def _status(error: InputError) -> int:
     return 404 if isinstance(error, Unknown) else 422
 
 
-def _short(error: InputError) -> str:
+def _short_value(error: InputError) -> str:
     """The value as the sentence has it: `field: value; allowed: ...`, without the name that was meant."""
-    said = str(error).removeprefix(f"{error.field}: ").rsplit(ALLOWED, 1)[0]
-    return said.removesuffix(error.asks)
+    text = str(error).removeprefix(f"{error.field}: ").rsplit(ALLOWED, 1)[0]
+    return text.removesuffix(error.asks)
 
 
-def _said(status: int, detail: str) -> dict[str, Any]:
+def _make_body(status: int, detail: str) -> dict[str, Any]:
     return {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
 
 
 def mistake() -> Refusal:
     """Report an internal error without its message, which may contain private data."""
-    return Refusal(500, _said(500, "This is a mistake of the service; its log says more."), {})
+    return Refusal(500, _make_body(500, "This is a mistake of the service; its log says more."), {})
 
 
 def given_up() -> Refusal:
     """Nobody waits for what was asked for any longer; it may have been done."""
-    said = "The service stops; it is not known whether this was done."
-    return Refusal(503, _said(503, said), {"Retry-After": str(SOON), "Connection": "close"})
+    detail = "The service stops; it is not known whether this was done."
+    return Refusal(503, _make_body(503, detail), {"Retry-After": str(SOON), "Connection": "close"})
 
 
 def discreet(error: Exception) -> Exception:
@@ -134,8 +134,8 @@ def discreet(error: Exception) -> Exception:
 
 def words(error: Exception) -> str:
     """An error in a sentence, its folders included; of a mistake of ours its kind alone."""
-    found = refusal(error)
-    return f"it failed with {type(error).__name__}" if found is None else str(found.body["detail"])
+    answer = refusal(error)
+    return f"it failed with {type(error).__name__}" if answer is None else str(answer.body["detail"])
 
 
 def is_addressable(name: str) -> bool:
@@ -143,12 +143,12 @@ def is_addressable(name: str) -> bool:
     return "/" not in name and name not in (".", "..")
 
 
-def without_folders(words: str, folders: Iterable[Path] = ()) -> str:
+def without_folders(text: str, folders: Iterable[Path] = ()) -> str:
     """Files by their names alone; `folders` are those that are known, which may have spaces in them."""
     for folder in sorted(map(str, folders), key=len, reverse=True):
-        words = words.replace(f"{folder}/", "")
-        words = re.sub(rf"{re.escape(folder)}(?![^\s'\":;,])", "its folder", words)
-    return FOLDERS.sub("", words)
+        text = text.replace(f"{folder}/", "")
+        text = re.sub(rf"{re.escape(folder)}(?![^\s'\":;,])", "its folder", text)
+    return FOLDERS.sub("", text)
 
 
 def as_json(allowed: str) -> str:
@@ -163,46 +163,46 @@ def as_python(allowed: str) -> str:
 
 def described(error: BaseException) -> str:
     """A mistake and what it came from, on one line."""
-    return "; from ".join(map(_one, _chain(error)))
+    return "; from ".join(map(_describe, _chain(error)))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    found: BaseException | None = error
-    while found is not None:
-        yield found
-        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
 
 
-def _one(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     where = ", ".join(f"{Path(one.filename).name}:{one.lineno}" for one in frames)
-    said = _words(error)
-    return f"{type(error).__name__}{f' ({said})' if said else ''} at {where or 'no place'}"
+    message = _get_message(error)
+    return f"{type(error).__name__}{f' ({message})' if message else ''} at {where or 'no place'}"
 
 
-def _words(error: BaseException) -> str:
+def _get_message(error: BaseException) -> str:
     if isinstance(error, OSError):
         return error.strerror or "no reason given"
-    silent = isinstance(error, Differs) or not isinstance(error, sqlite3.Error | StoreError)
-    return "" if silent else reason(error)
+    is_private = isinstance(error, Differs) or not isinstance(error, sqlite3.Error | StoreError)
+    return "" if is_private else reason(error)
 
 
 def raised(status: int, body: bytes) -> Exception:
     """Map an HTTP error to the exception that a local store would raise."""
-    told = _problem(body)
+    problem = _parse_problem(body)
     kind = OF_A_FIELD.get(status)
-    if kind is not None and all(isinstance(told.get(part), str) for part in ("field", "value", "allowed")):
-        return kind(told["field"], told["value"], as_python(told["allowed"]))
-    said = str(told.get("detail") or f"The service answered with status {status}.")
+    if kind is not None and all(isinstance(problem.get(part), str) for part in ("field", "value", "allowed")):
+        return kind(problem["field"], problem["value"], as_python(problem["allowed"]))
+    detail = str(problem.get("detail") or f"The service answered with status {status}.")
     if status == 429 or status >= 500:
-        return StoreError(said)
-    return Refused(status, f"{said} {HOW_TO_TELL}" if status == 401 else said)
+        return StoreError(detail)
+    return Refused(status, f"{detail} {HOW_TO_TELL}" if status == 401 else detail)
 
 
-def _problem(body: bytes) -> dict[str, Any]:
+def _parse_problem(body: bytes) -> dict[str, Any]:
     """Problem JSON; whatever stands between us and the service may answer in its own way."""
     try:
-        found = json.loads(body)
+        problem = json.loads(body)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return problem if isinstance(problem, dict) else {}

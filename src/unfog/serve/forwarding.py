@@ -46,13 +46,13 @@ def asked_by(scope: "Scope", headers: Mapping[bytes, bytes], body: bytes, path: 
     """A caller's request as another process is to see it; or one of our own for a caller, at a `path`."""
     if MARK in headers:
         raise busy("This process does not serve the problem, and was asked by another that does not.")
-    passed = ((name, headers[name]) for name in PASSED if name in headers)
-    sent = (*passed, (MARK, b"1"))
+    caller_headers = ((name, headers[name]) for name in PASSED if name in headers)
+    all_headers = (*caller_headers, (MARK, b"1"))
     if path is not None:
-        return Asked("GET", path.encode(), sent, body)
+        return Asked("GET", path.encode(), all_headers, body)
     query = scope["query_string"]
     target = scope["raw_path"] + (b"?" + query if query else b"")
-    return Asked(scope["method"], target, sent, body)
+    return Asked(scope["method"], target, all_headers, body)
 
 
 class Away:
@@ -70,13 +70,13 @@ class Away:
             limits=httpx.Limits(max_connections=None),  # MOST limits them
         )
 
-    async def ask(self, other: Elsewhere, asked: Asked, still: Callable[[], Awaitable[bool]]) -> Answer:
+    async def ask(self, other: Elsewhere, request: Asked, is_owner: Callable[[], Awaitable[bool]]) -> Answer:
         """What the other process answers; `still` says whether it has the problem."""
         if self._count >= MOST:
             raise busy(f"{MOST} requests wait for other processes already; nothing was done.")
         self._count += 1
         try:
-            return await self._answered(other.url, asked, still)
+            return await self._send(other.url, request, is_owner)
         finally:
             self._count -= 1
 
@@ -84,43 +84,43 @@ class Away:
         """No more of it."""
         await self._client.aclose()
 
-    async def _answered(self, url: str, asked: Asked, still: Callable[[], Awaitable[bool]]) -> Answer:
+    async def _send(self, url: str, request: Asked, is_owner: Callable[[], Awaitable[bool]]) -> Answer:
         import httpx
 
-        target = urlsplit(url).path.rstrip("/").encode() + asked.target
-        headers = [*asked.headers, (b"connection", b"close")]
+        target = urlsplit(url).path.rstrip("/").encode() + request.target
+        headers = [*request.headers, (b"connection", b"close")]
         # In a URL, httpx would write some targets otherwise; and it logs URLs, which may hold units.
-        request = httpx.Request(
-            asked.method, url, headers=headers, content=asked.body, extensions={"target": target}
+        outgoing = httpx.Request(
+            request.method, url, headers=headers, content=request.body, extensions={"target": target}
         )
         try:
-            response = await _while(self._client.send(request, stream=True), still)
+            response = await _wait_while_owned(self._client.send(outgoing, stream=True), is_owner)
         except (httpx.ConnectError, httpx.ConnectTimeout):
             raise busy("The process that serves the problem cannot be reached; nothing was done.") from None
         except httpx.HTTPError:
-            raise _unknown("did not answer") from None
-        back = {name: response.headers[name] for name in BACK if name in response.headers}
+            raise _outcome_unknown("did not answer") from None
+        reply_headers = {name: response.headers[name] for name in BACK if name in response.headers}
         kind = response.headers.get("content-type", JSON)
-        answer = Answer(_parts(response), response.status_code, kind, back)
-        long = "content-length" not in response.headers
-        return answer if long else answer._replace(body=await answer.content())
+        answer = Answer(_stream_body(response), response.status_code, kind, reply_headers)
+        is_long = "content-length" not in response.headers
+        return answer if is_long else answer._replace(body=await answer.content())
 
 
-async def _while(
-    work: "Coroutine[Any, Any, httpx.Response]", still: Callable[[], Awaitable[bool]]
+async def _wait_while_owned(
+    work: "Coroutine[Any, Any, httpx.Response]", is_owner: Callable[[], Awaitable[bool]]
 ) -> "httpx.Response":
     """What comes of it, as long as the other process has the problem."""
     task = asyncio.create_task(work)
     try:
         while not (await asyncio.wait([task], timeout=LOOK))[0]:
-            if not await still() and not task.done():
-                raise _unknown("lost it before it answered")
+            if not await is_owner() and not task.done():
+                raise _outcome_unknown("lost it before it answered")
         return task.result()
     finally:
         task.cancel()
 
 
-async def _parts(response: "httpx.Response") -> AsyncIterator[bytes]:
+async def _stream_body(response: "httpx.Response") -> AsyncIterator[bytes]:
     """The body as it comes; an error where the rest of it does not."""
     import httpx
 
@@ -134,8 +134,8 @@ async def _parts(response: "httpx.Response") -> AsyncIterator[bytes]:
                     return
                 yield part
         except (httpx.HTTPError, TimeoutError):
-            raise _unknown("did not answer") from None
+            raise _outcome_unknown("did not answer") from None
 
 
-def _unknown(what: str) -> Refused:
+def _outcome_unknown(what: str) -> Refused:
     return busy(f"The process that served the problem {what}; to ask again with the same key tells more.")

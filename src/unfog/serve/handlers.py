@@ -49,10 +49,10 @@ def decide(call: Call) -> dict[str, Any]:
     if isinstance(call.body, Asks):
         if call.key is not None:
             raise InputError("Idempotency-Key", repr(call.key), "a `key` in each decision of a batch")
-        asked = [one.model_dump(exclude_unset=True) for one in call.body.asked]
-        return {"decisions": [decided(one) for one in call.problem.decide_many(asked)]}
+        requests = [one.model_dump(exclude_unset=True) for one in call.body.asked]
+        return {"decisions": [decided(one) for one in call.problem.decide_many(requests)]}
     ask: Ask = call.body
-    found = call.problem.decide(
+    decision = call.problem.decide(
         ask.context,
         unit=ask.unit,
         arms=ask.arms,
@@ -62,7 +62,7 @@ def decide(call: Call) -> dict[str, Any]:
         forced=ask.forced,
         probability=ask.probability,
     )
-    return decided(found)
+    return decided(decision)
 
 
 def reward(call: Call) -> dict[str, Any]:
@@ -74,8 +74,8 @@ def reward(call: Call) -> dict[str, Any]:
 def rewards(call: Call) -> dict[str, Any]:
     """Report what several decisions earned, with one commit; where one is refused, so are all."""
     body: Rewards = call.body
-    found = call.problem.reward_many(body.rewards, keys=body.keys)
-    return {"receipts": {decision: received(one) for decision, one in found.items()}}
+    receipts = call.problem.reward_many(body.rewards, keys=body.keys)
+    return {"receipts": {decision: received(one) for decision, one in receipts.items()}}
 
 
 def reveal(call: Call) -> dict[str, Any]:
@@ -90,32 +90,32 @@ def void(call: Call) -> dict[str, Any]:
     return received(call.problem.void(call.decision, key=call.once(body.key)))
 
 
-def decided(found: Decision) -> dict[str, Any]:
+def decided(decision: Decision) -> dict[str, Any]:
     """A decision as JSON; shadows where there are any."""
-    told = found._asdict()
-    return told if found.shadow else {name: x for name, x in told.items() if name != "shadow"}
+    values = decision._asdict()
+    return values if decision.shadow else {name: x for name, x in values.items() if name != "shadow"}
 
 
-def received(found: Receipt) -> dict[str, Any]:
+def received(receipt: Receipt) -> dict[str, Any]:
     """What became of a report."""
-    return found._asdict()
+    return receipt._asdict()
 
 
 def make(call: Call) -> dict[str, Any]:
     """Make a problem; of one that is there, the terms that are given must be as they were."""
-    given = call.body.model_dump(exclude_unset=True)
-    name = refuse_name("name", given.pop("name"))
-    refuse_modules({"kind": "problem", **given}, call.settings.modules)
-    there = name in call.store.names()
-    problem = call.store.problem(name, **given)
-    return {"made": not there, **problem.about()}
+    terms = call.body.model_dump(exclude_unset=True)
+    name = refuse_name("name", terms.pop("name"))
+    refuse_modules({"kind": "problem", **terms}, call.settings.modules)
+    exists = name in call.store.names()
+    problem = call.store.problem(name, **terms)
+    return {"made": not exists, **problem.about()}
 
 
 def arms(call: Call) -> dict[str, Any]:
     """Add, retire and restore arms: all of it or, where one cannot be, nothing."""
     body: Change = call.body
-    added = {} if body.add is None else validation.check_arms("add", body.add)
-    return received(call.problem.change_arms(add=added, retire=body.retire, restore=body.restore))
+    vectors = {} if body.add is None else validation.check_arms("add", body.add)
+    return received(call.problem.change_arms(add=vectors, retire=body.retire, restore=body.restore))
 
 
 def freeze(call: Call) -> dict[str, Any]:
@@ -174,11 +174,11 @@ def belief(call: Call) -> dict[str, Any]:
 
 def expected(call: Call) -> dict[str, Any]:
     """What each arm would be expected to earn in a context; nothing is decided or learnt."""
-    asked = {name: _value(name, text) for name, text in call.query.items()}
-    return whole(call.problem.expected(asked.pop("context", None), **asked))
+    args = {name: _parse_value(name, text) for name, text in call.query.items()}
+    return whole(call.problem.expected(args.pop("context", None), **args))
 
 
-def _value(field: str, text: str) -> Any:
+def _parse_value(field: str, text: str) -> Any:
     """What a part of the query says: a unit as it is, the rest as JSON."""
     try:
         return text if field == "unit" else schemas.read(text.encode())
@@ -207,8 +207,8 @@ def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
 def take_in(call: Call) -> dict[str, Any]:
     """Take in a log that was exported, under the name in the address; what is there is passed over."""
     name, text = refuse_name("name", call.name), call.body
-    new = call.store.take_in(text.splitlines(), name, modules=call.settings.modules)
-    return {"problem": name, "events": new}
+    count = call.store.take_in(text.splitlines(), name, modules=call.settings.modules)
+    return {"problem": name, "events": count}
 
 
 def take_in_table(call: Call) -> dict[str, Any]:
@@ -244,5 +244,5 @@ def _now() -> str:
 def replay(call: Call) -> dict[str, Any]:
     """Read the log of a problem from its beginning, and hold what is remembered against it."""
     body: Replay = call.body
-    found = call.store.replay(verify=body.verify, problem=call.name)
-    return {"problem": call.name, **found[call.name]._asdict()}
+    results = call.store.replay(verify=body.verify, problem=call.name)
+    return {"problem": call.name, **results[call.name]._asdict()}

@@ -1,8 +1,8 @@
-"""Requests to a service with the standard library alone: connections that are kept, and asking again.
+"""Requests to a service with the standard library alone: connections are reused, and requests retried.
 
-A lost answer says nothing of whether the thing was done. So only what may be asked twice is asked again: what
-changes nothing, and what carries a key. The rest goes over a connection of its own, which cannot have been
-closed meanwhile, and fails with the first answer that does not come.
+If an answer is lost, nobody knows whether the request was carried out. So only safe requests are retried:
+those that change nothing, and those with an idempotency key. Any other gets a connection of its own, which
+the service cannot have closed meanwhile, and fails if no answer comes.
 """
 
 import json
@@ -20,21 +20,21 @@ from unfog.live.errors import StoreError
 from unfog.serve.errors import JSON, LINES, raised
 from unfog.validation import InputError, shown
 
-FIRST, LONGEST = 0.1, 30.0  # seconds before asking again: at first, and at most
-LONG = 3600.0  # seconds for what goes through a whole log
+FIRST, LONGEST = 0.1, 30.0  # seconds before the first retry, and before any retry at most
+LONG = 3600.0  # timeout in seconds of requests that go through a whole log
 LATER = (429, 502, 503, 504)  # statuses of "not now"
 
 
 class Reply(NamedTuple):
-    """What came back."""
+    """An HTTP response."""
 
     status: int
     body: bytes
-    after: float  # seconds after which to ask again, as the service wants it
+    after: float  # seconds to wait before a retry, as the service asks
 
 
 class Sent(NamedTuple):
-    """What goes out."""
+    """An HTTP request."""
 
     method: str
     path: str
@@ -43,13 +43,14 @@ class Sent(NamedTuple):
 
 
 class Wire:
-    """Where the service is, and how patient one is with it. Threads may share it."""
+    """Connections to a service, with timeouts and retries. Threads may share it."""
 
     def __init__(self, url: str, key: str | None, timeout: float, retries: int) -> None:
         """Nothing is asked yet."""
-        place = check_address("url", url, "the address of a service, such as http://127.0.0.1:8000")
+        parts = check_address("url", url, "the address of a service, such as http://127.0.0.1:8000")
         self.url, self._timeout, self._retries = url.rstrip("/"), timeout, retries
-        self._secure, self._host, self._under = place.scheme == "https", place.netloc, place.path.rstrip("/")
+        self._secure, self._host = parts.scheme == "https", parts.netloc
+        self._base_path = parts.path.rstrip("/")
         self._headers = {"Accept": JSON}
         if key is not None:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -60,64 +61,64 @@ class Wire:
         self,
         method: str,
         path: str,
-        told: Any = None,
+        data: Any = None,
         *,
         again: bool,
         lines: str | None = None,
         long: bool = False,
     ) -> bytes:
-        """What the service answers; asked `again` where it may be and there is no answer yet."""
-        sent = self._sent(method, path, told, lines)
+        """Send a request and return the body of the answer; `again`: whether it may be retried."""
+        request = self._build_request(method, path, data, lines)
         for attempt in range(self._retries + 1):
-            last = attempt == self._retries or not again
+            is_last = attempt == self._retries or not again
             try:
-                reply = self._alone(sent, long) if long or not again else self._kept(sent)
+                reply = self._send_alone(request, long) if long or not again else self._send_reusing(request)
             except (OSError, HTTPException) as error:
-                if last:
-                    raise StoreError(f"{self.url} does not answer: {_reason(error)}") from error
+                if is_last:
+                    raise StoreError(f"{self.url} does not answer: {_describe(error)}") from error
                 reply = Reply(0, b"", 0.0)
-            if reply.status and (last or reply.status not in LATER):
-                return _answer(reply)
-            sleep(_pause(attempt, reply.after))
+            if reply.status and (is_last or reply.status not in LATER):
+                return _check_reply(reply)
+            sleep(_compute_pause(attempt, reply.after))
         raise AssertionError("the last attempt returns or raises")
 
-    def _sent(self, method: str, path: str, told: Any, lines: str | None) -> Sent:
-        """With a body of JSON or of lines, if there is one."""
+    def _build_request(self, method: str, path: str, data: Any, lines: str | None) -> Sent:
+        """Build a request with a body of JSON or NDJSON, if there is one."""
         if lines is not None:
-            body, kind = lines.encode(), {"Content-Type": LINES}
-        elif told is not None:
-            body, kind = json.dumps(told, allow_nan=False).encode(), {"Content-Type": JSON}
+            body, content_type = lines.encode(), {"Content-Type": LINES}
+        elif data is not None:
+            body, content_type = json.dumps(data, allow_nan=False).encode(), {"Content-Type": JSON}
         else:
-            return Sent(method, self._under + path, None, self._headers)
-        return Sent(method, self._under + path, body, self._headers | kind)
+            return Sent(method, self._base_path + path, None, self._headers)
+        return Sent(method, self._base_path + path, body, self._headers | content_type)
 
-    def _kept(self, sent: Sent) -> Reply:
-        """Over a connection that was kept; one that the service has closed meanwhile is made anew at once."""
-        old = self._taken()
-        if old is not None:
+    def _send_reusing(self, request: Sent) -> Reply:
+        """Send it over an idle connection; if the service has closed that, over a new one."""
+        idle = self._take_idle()
+        if idle is not None:
             with suppress(ConnectionError, HTTPException):
-                return self._over(old, sent)
-        return self._over(self._new(self._timeout), sent)
+                return self._send_over(idle, request)
+        return self._send_over(self._make_connection(self._timeout), request)
 
-    def _over(self, connection: HTTPConnection, sent: Sent) -> Reply:
-        """Over this connection, which is kept for the next one only where all went well."""
-        whole = False
+    def _send_over(self, connection: HTTPConnection, request: Sent) -> Reply:
+        """Send it over this connection, which is kept for the next request only if all went well."""
+        can_reuse = False
         try:
-            reply, whole = _exchanged(connection, sent)
+            reply, can_reuse = _exchange(connection, request)
         finally:
-            if not whole:
+            if not can_reuse:
                 connection.close()
-        if whole:
+        if can_reuse:
             self._idle.append(connection)
         return reply
 
-    def _alone(self, sent: Sent, long: bool) -> Reply:
-        """Over a connection of its own."""
-        with closing(self._new(LONG if long else self._timeout)) as connection:
-            return _exchanged(connection, sent)[0]
+    def _send_alone(self, request: Sent, long: bool) -> Reply:
+        """Send it over a connection of its own."""
+        with closing(self._make_connection(LONG if long else self._timeout)) as connection:
+            return _exchange(connection, request)[0]
 
-    def _taken(self) -> HTTPConnection | None:
-        """A connection that nobody uses, if there is one; after a fork the parent's are not ours."""
+    def _take_idle(self) -> HTTPConnection | None:
+        """Take an idle connection, if there is one; after a fork, drop those of the parent process."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
             _close(self._idle)
@@ -126,32 +127,32 @@ class Wire:
         except IndexError:
             return None
 
-    def _new(self, timeout: float) -> HTTPConnection:
+    def _make_connection(self, timeout: float) -> HTTPConnection:
         kind = HTTPSConnection if self._secure else HTTPConnection
         return kind(self._host, timeout=timeout)
 
     def close(self) -> None:
-        """Close connections that nobody uses."""
+        """Close idle connections."""
         _close(self._idle)
 
 
 def check_address(field: str, url: str, allowed: str) -> SplitResult:
-    """The parts of a service's address; a wrong one is refused, and not shown if it may hold a password."""
+    """Return the parts of a service's address. The error does not show one that may hold a password."""
     try:
-        place = urlsplit(url)
-        sound = place.scheme in ("http", "https") and place.hostname and place.port != 0
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except (ValueError, AttributeError, TypeError):
-        sound = False
-    if not sound or place.username is not None or place.query or place.fragment:
+        is_valid = False
+    if not is_valid or parts.username is not None or parts.query or parts.fragment:
         raise InputError(field, "with a name or a password" if "@" in str(url) else shown(url), allowed)
-    return place
+    return parts
 
 
-def _exchanged(connection: HTTPConnection, sent: Sent) -> tuple[Reply, bool]:
-    """What came back, and whether the connection may be used again."""
-    connection.request(sent.method, sent.path, sent.body, sent.headers)
+def _exchange(connection: HTTPConnection, request: Sent) -> tuple[Reply, bool]:
+    """Send a request; return the reply, and whether the connection can be reused."""
+    connection.request(request.method, request.path, request.body, request.headers)
     answer = connection.getresponse()
-    reply = Reply(answer.status, answer.read(), _seconds(answer.getheader("Retry-After")))
+    reply = Reply(answer.status, answer.read(), _parse_seconds(answer.getheader("Retry-After")))
     return reply, not answer.will_close
 
 
@@ -160,25 +161,25 @@ def _close(idle: deque[HTTPConnection]) -> None:
         idle.pop().close()
 
 
-def _answer(reply: Reply) -> bytes:
-    """The body, or the error that it tells of."""
+def _check_reply(reply: Reply) -> bytes:
+    """Return the body, or raise the error that it describes."""
     if reply.status < 400:
         return reply.body
     raise raised(reply.status, reply.body)
 
 
-def _seconds(told: str | None) -> float:
-    """Of a header `Retry-After`; a date is not waited for."""
-    return float(told) if told is not None and told.isascii() and told.isdigit() else 0.0
+def _parse_seconds(text: str | None) -> float:
+    """Seconds from a header `Retry-After`; dates are ignored."""
+    return float(text) if text is not None and text.isascii() and text.isdigit() else 0.0
 
 
-def _pause(attempt: int, told: float) -> float:
-    """Longer each time, and not all callers at once; never before the service wants to be asked again."""
-    grown = FIRST * 2**attempt * random.uniform(0.5, 1.5)
-    return min(max(grown, told * random.uniform(1.0, 1.25)), LONGEST)
+def _compute_pause(attempt: int, after: float) -> float:
+    """Exponential backoff with jitter, but no less than `after` unless that exceeds the limit."""
+    delay = FIRST * 2**attempt * random.uniform(0.5, 1.5)
+    return min(max(delay, after * random.uniform(1.0, 1.25)), LONGEST)
 
 
-def _reason(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error) or type(error).__name__

@@ -40,14 +40,14 @@ def is_database(store: str) -> bool:
 
 
 def ring_of(store: str) -> KeyRing:
-    """The keys of a store."""
+    """The storage of a store's keys."""
     if is_database(store):
         return KeyTable(store)
     return KeyFile(store)
 
 
 def shown(store: str) -> str:
-    """How a store is called where anybody may read it: the address of a database holds a password."""
+    """The name of a store for display, without the password in the address of a database."""
     if is_database(store):
         from unfog.live.postgres.connection import where
 
@@ -56,20 +56,20 @@ def shown(store: str) -> str:
 
 
 class KeyFile:
-    """The keys of one store."""
+    """The keys of one store, in a file beside it."""
 
     def __init__(self, store: str | Path) -> None:
         """Beside the file of the store, links followed."""
-        found = place(store)
-        self.path = found.with_name(f"{found.name}-keys")
+        path = place(store)
+        self.path = path.with_name(f"{path.name}-keys")
 
     def stamp(self) -> object:
-        """Which file it is, how long, and when it was written."""
+        """The inode, size and modification time of the file, or why there is none."""
         try:
-            found = self.path.stat()
+            stat = self.path.stat()
         except OSError as error:
             return error.errno
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
     def load(self) -> dict[str, Key]:
         """All by their ids."""
@@ -80,29 +80,29 @@ class KeyFile:
         except OSError as error:
             raise KeysError(f"{self.path.name} cannot be read: {error.strerror or error}") from None
         try:
-            said = json.loads(text)
-            if said["version"] > VERSION:
+            data = json.loads(text)
+            if data["version"] > VERSION:
                 raise KeysError(f"{self.path.name} was written by a newer version of unfog")
-            if said["checksum"] != _checksum(said["keys"]):
+            if data["checksum"] != _checksum(data["keys"]):
                 raise ValueError
         except (ValueError, KeyError, TypeError):
             raise KeysError(f"{self.path.name} is damaged: nobody can be let in") from None
-        return {one["id"]: _key(**one) for one in said["keys"]}
+        return {one["id"]: _make_key(**one) for one in data["keys"]}
 
     def add(self, key: Key) -> None:
         """Keep one more."""
-        with self._changing():
+        with self._hold_lock():
             self._write({**self.load(), key.id: key})
 
     def revoke(self, key: str, now: float) -> None:
         """What is kept of its secret goes, too."""
-        with self._changing():
-            known = self.load()
-            self._write({**known, key: check_known(known, key)._replace(digest="", revoked=now)})
+        with self._hold_lock():
+            keys = self.load()
+            self._write({**keys, key: check_known(keys, key)._replace(digest="", revoked=now)})
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """One process at a time: what another adds meanwhile would be lost. The lock is on the folder."""
+    def _hold_lock(self) -> Iterator[None]:
+        """Lock the folder, so that two processes do not overwrite each other's keys."""
         try:
             folder = os.open(self.path.parent, os.O_RDONLY)
         except OSError as error:
@@ -114,10 +114,10 @@ class KeyFile:
             os.close(folder)
 
     def _write(self, keys: Mapping[str, Key]) -> None:
-        listed = [key._asdict() for key in keys.values()]
-        said = {"version": VERSION, "checksum": _checksum(listed), "keys": listed}
+        rows = [key._asdict() for key in keys.values()]
+        data = {"version": VERSION, "checksum": _checksum(rows), "keys": rows}
         try:
-            write_atomically(self.path, json.dumps(said, indent=1).encode(), PRIVATE)
+            write_atomically(self.path, json.dumps(data, indent=1).encode(), PRIVATE)
         except OSError as error:
             raise KeysError(f"{self.path} cannot be written: {error.strerror or error}") from None
 
@@ -134,7 +134,7 @@ def _checksum(keys: list[Any]) -> str:
     return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
 
 
-def _key(*, scopes: list[str], problems: list[str] | None, **rest: Any) -> Key:
+def _make_key(*, scopes: list[str], problems: list[str] | None, **rest: Any) -> Key:
     return Key(scopes=tuple(scopes), problems=None if problems is None else tuple(problems), **rest)
 
 
@@ -146,46 +146,46 @@ class KeyTable:
         from unfog.live.postgres import connection as connections
 
         self._dsn = connections.check(dsn)
-        self._there = False  # whether the table is known to be
+        self._has_table = False  # whether the table is known to be
 
     def stamp(self) -> object:
-        """How many keys there are, and how many of them are revoked: nothing else can change."""
-        return self._asked("SELECT count(*), count(revoked) FROM key")
+        """The number of keys and of revoked ones: nothing else can change."""
+        return self._query("SELECT count(*), count(revoked) FROM key")
 
     def load(self) -> dict[str, Key]:
         """All by their ids."""
-        rows = self._asked(f"SELECT {FIELDS} FROM key ORDER BY created, id")
-        return {row[0]: _key(**dict(zip(Key._fields, row, strict=True))) for row in rows}
+        rows = self._query(f"SELECT {FIELDS} FROM key ORDER BY created, id")
+        return {row[0]: _make_key(**dict(zip(Key._fields, row, strict=True))) for row in rows}
 
     def add(self, key: Key) -> None:
         """Keep one more."""
         problems = None if key.problems is None else list(key.problems)
-        told = (key.id, key.digest, list(key.scopes), problems, key.note, key.created)
-        self._asked("INSERT INTO key VALUES (%s, %s, %s, %s, %s, %s, NULL)", told)
+        values = (key.id, key.digest, list(key.scopes), problems, key.note, key.created)
+        self._query("INSERT INTO key VALUES (%s, %s, %s, %s, %s, %s, NULL)", values)
 
     def revoke(self, key: str, now: float) -> None:
         """What is kept of its secret goes, too."""
         check_known(self.load(), key)
-        self._asked("UPDATE key SET digest = '', revoked = %s WHERE id = %s", (now, key))
+        self._query("UPDATE key SET digest = '', revoked = %s WHERE id = %s", (now, key))
 
-    def _asked(self, said: LiteralString, told: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """Rows, where there are any."""
+    def _query(self, sql: LiteralString, params: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows, if it has any."""
         import psycopg
 
         from unfog.live.postgres import connection as connections
 
         try:
             with connections.connected(self._dsn) as connection:
-                self._make(connection)
-                found = connection.execute(said, told)
-                return found.fetchall() if found.description else []
+                self._make_table(connection)
+                cursor = connection.execute(sql, params)
+                return cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
             where = connections.where(self._dsn)
             raise KeysError(f"the keys of {where} cannot be had: {connections.reason(error)}") from None
 
-    def _make(self, connection: "psycopg.Connection") -> None:
-        """Make the table where there is none."""
-        if self._there:
+    def _make_table(self, connection: "psycopg.Connection") -> None:
+        """Create the table if it does not exist."""
+        if self._has_table:
             return
         from unfog.live.postgres.connection import LOCK
 
@@ -193,4 +193,4 @@ class KeyTable:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
             connection.execute(TABLE)
-        self._there = True
+        self._has_table = True

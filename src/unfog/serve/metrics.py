@@ -1,7 +1,7 @@
-"""What is counted for Prometheus: by problem and kind, never by decision, unit or arm.
+"""Metrics for Prometheus: by problem and kind, never by decision, unit or arm.
 
-On the way of a request a count in a mapping is all that is done; everything else is asked for when Prometheus
-asks. Of problems only those that there are have a label: a name that nobody made is counted nowhere.
+A request only increments a count in a mapping; everything else is collected when Prometheus asks. Only
+problems that exist have a label: unknown names are counted nowhere.
 """
 
 from bisect import bisect_left
@@ -19,28 +19,28 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 
 
 class Times:
-    """How often something took how long."""
+    """A histogram of durations."""
 
     def __init__(self) -> None:
         """Nothing yet."""
         self.counts, self.total = [0] * (len(SECONDS) + 1), 0.0
 
     def add(self, seconds: float) -> None:
-        """Once more."""
+        """Count a duration."""
         self.counts[bisect_left(SECONDS, seconds)] += 1
         self.total += seconds
 
     def buckets(self) -> list[tuple[str, float]]:
-        """So many took no longer than that."""
-        found, below = [], 0
+        """Cumulative counts by upper bound, as Prometheus wants them."""
+        buckets, below = [], 0
         for bound, count in zip((*map(str, SECONDS), "+Inf"), self.counts, strict=True):
             below += count
-            found.append((bound, float(below)))
-        return found
+            buckets.append((bound, float(below)))
+        return buckets
 
 
 class Seen(NamedTuple):
-    """What is asked for when Prometheus asks."""
+    """The state of the service when Prometheus asks."""
 
     problems: Mapping[str, Vitals]
     events: Mapping[tuple[str, str, str], int]  # by problem, kind and outcome
@@ -49,7 +49,7 @@ class Seen(NamedTuple):
 
 
 class Metrics:
-    """Of one service; used by the event loop alone."""
+    """The metrics of one service; used by the event loop alone."""
 
     def __init__(self) -> None:
         """Nothing was counted yet."""
@@ -70,9 +70,9 @@ class Metrics:
         times.add(seconds)
 
     def text(self, seen: Seen) -> bytes:
-        """As Prometheus reads it."""
+        """All metrics in the text format of Prometheus."""
         registry = CollectorRegistry()
-        registry.register(_Told(self._families(seen)))
+        registry.register(_Families(self._families(seen)))
         return generate_latest(registry)
 
     def _families(self, seen: Seen) -> Iterator[Metric]:
@@ -84,20 +84,20 @@ class Metrics:
             answers.add_metric((operation,), times.buckets(), times.total)
         yield from (requests, answers)
         decide = self._answers.get("decide", Times())
-        yield _histogram("unfog_decide_seconds", "How long decisions took, in all.", decide)
-        yield _histogram("unfog_commit_seconds", "How long commits took.", self._commits)
+        yield _make_histogram("unfog_decide_seconds", "How long decisions took, in all.", decide)
+        yield _make_histogram("unfog_commit_seconds", "How long commits took.", self._commits)
         events = CounterMetricFamily(
             "unfog_events", "Events written down.", labels=("problem", "kind", "outcome")
         )
         for labels, count in seen.events.items():
             events.add_metric(labels, count)
         yield events
-        yield from _vitals(seen.problems)
+        yield from _make_gauges(seen.problems)
         yield GaugeMetricFamily("unfog_queue_length", "Requests that wait for a store.", seen.queue)
         yield GaugeMetricFamily("unfog_ready", "Whether it can decide.", float(seen.ready))
 
 
-class _Told(Collector):
+class _Families(Collector):
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = list(families)
 
@@ -105,19 +105,19 @@ class _Told(Collector):
         return self._families
 
 
-def _histogram(name: str, said: str, times: Times) -> Metric:
-    return HistogramMetricFamily(name, said, buckets=times.buckets(), sum_value=times.total)
+def _make_histogram(name: str, text: str, times: Times) -> Metric:
+    return HistogramMetricFamily(name, text, buckets=times.buckets(), sum_value=times.total)
 
 
-def _vitals(problems: Mapping[str, Vitals]) -> Iterator[Metric]:
-    told = (
+def _make_gauges(problems: Mapping[str, Vitals]) -> Iterator[Metric]:
+    gauges = (
         ("unfog_pending", "Decisions whose reward may still come."),
         ("unfog_oldest_pending_seconds", "How long the oldest of them waits."),
         ("unfog_innovation_chi2", "Mean square of readings in deviations, of late: 1 if all is as told."),
     )
-    for place, (name, said) in enumerate(told):
-        family = GaugeMetricFamily(name, said, labels=("problem",))
-        for problem, found in problems.items():
-            if found[place] is not None:
-                family.add_metric((problem,), float(found[place] or 0))
+    for i, (name, text) in enumerate(gauges):
+        family = GaugeMetricFamily(name, text, labels=("problem",))
+        for problem, vitals in problems.items():
+            if vitals[i] is not None:
+                family.add_metric((problem,), float(vitals[i] or 0))
         yield family

@@ -70,14 +70,16 @@ FIXED = {  # by the name of a route: kind of its answer, statuses besides 200
 
 @cache
 def document() -> dict[str, Any]:
-    """All of it; examples work one after another in the order in which operations stand."""
+    """The document; its examples work one after another, in the order of the operations."""
     paths: dict[str, Any] = {}
-    bodies, components = _schemas({one.id: _sent(one) for one in OPERATIONS if one.body is not None})
-    answers, more = _schemas({**ANSWERS, "": Problem})
+    bodies, components = _make_schemas(
+        {one.id: _body_type(one) for one in OPERATIONS if one.body is not None}
+    )
+    answers, more = _make_schemas({**ANSWERS, "": Problem})
     order = list(EXAMPLES)
     for one in sorted(OPERATIONS, key=lambda one: order.index(one.id)):
-        found = _operation(one, bodies.get(one.id, TEXT), answers.get(one.id, TEXT))
-        paths.setdefault(one.path, {})[one.method.lower()] = found
+        entry = _describe_operation(one, bodies.get(one.id, TEXT), answers.get(one.id, TEXT))
+        paths.setdefault(one.path, {})[one.method.lower()] = entry
     for path, route in ADDRESSES.items():
         name = route.__name__
         kind, statuses = FIXED[name]
@@ -85,7 +87,7 @@ def document() -> dict[str, Any]:
             "operationId": name,
             "summary": route.__doc__,
             "tags": ["The service"],
-            "responses": _answers(kind, answers.get(name, TEXT), (200,), statuses),
+            "responses": _describe_answers(kind, answers.get(name, TEXT), (200,), statuses),
             **({} if statuses == ALWAYS else {"security": []}),
         }
     return {
@@ -110,77 +112,79 @@ SECURITY = (
 )
 
 
-def _sent(one: Operation) -> Any:
-    """The kind of a body."""
+def _body_type(one: Operation) -> Any:
+    """The type of a request's body."""
     kind: Any = one.body
     if one.several is None:
         return kind
     return kind | one.several | Annotated[list[kind], Field(min_length=1, max_length=MOST)]
 
 
-def _schemas(kinds: Mapping[str, Any]) -> tuple[dict[str, Schema], dict[str, Schema]]:
-    """A schema of each kind, by the same names; and the components that they refer to."""
-    found, rest = TypeAdapter.json_schemas(
+def _make_schemas(kinds: Mapping[str, Any]) -> tuple[dict[str, Schema], dict[str, Schema]]:
+    """The schemas of these types by name, and the definitions that they refer to."""
+    schemas, definitions = TypeAdapter.json_schemas(
         ((name, "validation", TypeAdapter(kind)) for name, kind in kinds.items()), ref_template=TEMPLATE
     )
-    return {name: schema for (name, _), schema in found.items()}, rest["$defs"]
+    return {name: schema for (name, _), schema in schemas.items()}, definitions["$defs"]
 
 
-def _operation(one: Operation, body: Schema, answer: Schema) -> dict[str, Any]:
+def _describe_operation(one: Operation, body: Schema, answer: Schema) -> dict[str, Any]:
     good = (200, 201) if one.created_field else (200,)
-    said = {
+    entry = {
         "operationId": one.id,
         "summary": one.summary,
         "description": f"{one.summary} Scope: {one.scope}.",
         "tags": ["One problem" if "{name}" in one.path else "The service"],
-        "parameters": _parameters(one),
-        "responses": _answers(one.kind, answer, good, _statuses(one)),
+        "parameters": _list_parameters(one),
+        "responses": _describe_answers(one.kind, answer, good, _list_statuses(one)),
     }
     if one.method == "POST":
         content = {"schema": body, "example": EXAMPLES[one.id].body}
         needed = one.body is not None and not one.empty
-        said["requestBody"] = {"required": needed, "content": {JSON if one.body else LINES: content}}
-    return said
+        entry["requestBody"] = {"required": needed, "content": {JSON if one.body else LINES: content}}
+    return entry
 
 
-def _parameters(one: Operation) -> list[Schema]:
-    named = [name for name in ("name", "id") if f"{{{name}}}" in one.path] + list(one.query)
-    shown = EXAMPLES[one.id].query
-    found = [{"name": name, **PARAMETERS[name], **_shown(name, shown)} for name in named]
-    return found + ([KEY_HEADER] if one.once else [])
+def _list_parameters(one: Operation) -> list[Schema]:
+    names = [name for name in ("name", "id") if f"{{{name}}}" in one.path] + list(one.query)
+    examples = EXAMPLES[one.id].query
+    parameters = [{"name": name, **PARAMETERS[name], **_get_example(name, examples)} for name in names]
+    return parameters + ([KEY_HEADER] if one.once else [])
 
 
-def _shown(name: str, examples: dict[str, str]) -> Schema:
+def _get_example(name: str, examples: dict[str, str]) -> Schema:
     return {"example": examples[name]} if name in examples and "schema" in PARAMETERS[name] else {}
 
 
-def _statuses(one: Operation) -> tuple[int, ...]:
-    """Those with which it may be refused."""
-    found = {*ALWAYS, 400, 422, *one.refused}
+def _list_statuses(one: Operation) -> tuple[int, ...]:
+    """The statuses with which it may be refused."""
+    statuses = {*ALWAYS, 400, 422, *one.refused}
     if "{name}" in one.path or one.problem_field:
-        found.add(404)
+        statuses.add(404)
     if one.method == "POST":
-        found |= {408, 409, 413, 415}
+        statuses |= {408, 409, 413, 415}
     if one.scope == "report":
-        found.add(410)
-    return tuple(sorted(found))
+        statuses.add(410)
+    return tuple(sorted(statuses))
 
 
-def _answers(kind: str, schema: Schema, good: tuple[int, ...], refused: tuple[int, ...]) -> dict[str, Any]:
+def _describe_answers(
+    kind: str, schema: Schema, good: tuple[int, ...], refused: tuple[int, ...]
+) -> dict[str, Any]:
     words = {200: "Done.", 201: "Made."}
     done = {
         str(status): {"description": words[status], "content": {kind: {"schema": schema}}} for status in good
     }
-    return done | {str(status): _refused(status) for status in refused}
+    return done | {str(status): _describe_refusal(status) for status in refused}
 
 
-def _refused(status: int) -> Schema:
-    found: Schema = {
+def _describe_refusal(status: int) -> Schema:
+    entry: Schema = {
         "description": f"{HTTPStatus(status).phrase}. {REFUSALS[status]}",
         "content": {PROBLEM: {"schema": {"$ref": TEMPLATE.format(model=Problem.__name__)}}},
     }
     if status in (429, 503):
-        found["headers"] = {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds."}}
+        entry["headers"] = {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds."}}
     if status == 401:
-        found["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
-    return found
+        entry["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
+    return entry

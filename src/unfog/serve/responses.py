@@ -32,9 +32,9 @@ LETTERS = 1 << 16  # that are sent at a time
 
 
 class Call(NamedTuple):
-    """What was asked for."""
+    """A call of an operation."""
 
-    store: Store  # the one that has the problem, or the one that is meant
+    store: Store  # that has the problem, or to which the operation applies
     settings: Settings
     name: str = ""  # of the problem
     decision: str = ""
@@ -48,23 +48,23 @@ class Call(NamedTuple):
         return Problem(self.store.processor, self.name)
 
     def once(self, key: str | None) -> str | None:
-        """The key of a body, or that of the header; where there are both they must be the same."""
+        """The key of the body or of the header; if both have one, they must agree."""
         if key is not None and self.key is not None and key != self.key:
             raise InputError("key", repr(key), "as in the header Idempotency-Key, or in one place only")
         return self.key if key is None else key
 
-    def number(self, field: str, least: int, most: int, unless_told: int) -> int:
-        """A whole number of the query."""
+    def number(self, field: str, least: int, most: int, default: int) -> int:
+        """Read an integer from the query."""
         text = self.query.get(field)
         if text is None:
-            return unless_told
+            return default
         if not text.isascii() or not text.isdigit() or len(text) > 20 or not least <= int(text) <= most:
             raise InputError(field, repr(text), f"a whole number from {least} to {most}")
         return int(text)
 
 
 class Answer(NamedTuple):
-    """What is sent."""
+    """An HTTP response."""
 
     body: bytes | AsyncIterator[bytes]
     status: int = 200
@@ -77,24 +77,24 @@ class Answer(NamedTuple):
 
 
 def headers_of(scope: "Scope") -> dict[bytes, bytes]:
-    """By their names in small letters; the last of several of the same name."""
+    """Headers by their names in lower case; the last one of each name."""
     return dict(scope["headers"])
 
 
 async def body_of(receive: "Receive", headers: Mapping[bytes, bytes], most: int) -> bytes:
-    """All of a body, refused as soon as it is known to be too large, or takes too long to come."""
+    """Read a whole body; refuse it as soon as it is too large or too slow."""
     try:
         async with asyncio.timeout(PATIENCE):
-            return await _all_of(receive, headers, most)
+            return await _read_all(receive, headers, most)
     except TimeoutError:
-        said = f"The body did not come within {PATIENCE:g} seconds; nothing was done."
-        raise Refused(408, said, {"Connection": "close"}) from None
+        detail = f"The body did not come within {PATIENCE:g} seconds; nothing was done."
+        raise Refused(408, detail, {"Connection": "close"}) from None
 
 
-async def _all_of(receive: "Receive", headers: Mapping[bytes, bytes], most: int) -> bytes:
-    told = headers.get(b"content-length", b"0")
-    if not told.isdigit() or int(told[:20]) > most:
-        raise Refused(413, f"The body has {told[:20].decode('latin-1')} bytes; allowed: {most}.")
+async def _read_all(receive: "Receive", headers: Mapping[bytes, bytes], most: int) -> bytes:
+    length = headers.get(b"content-length", b"0")
+    if not length.isdigit() or int(length[:20]) > most:
+        raise Refused(413, f"The body has {length[:20].decode('latin-1')} bytes; allowed: {most}.")
     parts, size = [], 0
     while True:
         message = await receive()
@@ -110,33 +110,33 @@ async def _all_of(receive: "Receive", headers: Mapping[bytes, bytes], most: int)
 
 
 def as_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
-    """An answer that says it in JSON."""
+    """An answer with this value as JSON."""
     return Answer(encode(value).encode(), status, JSON, headers or {})
 
 
-def as_problem(found: Refusal) -> Answer:
-    """A refusal."""
-    return Answer(encode(found.body).encode(), found.status, PROBLEM, found.headers)
+def as_problem(refusal: Refusal) -> Answer:
+    """An answer with this refusal."""
+    return Answer(encode(refusal.body).encode(), refusal.status, PROBLEM, refusal.headers)
 
 
 def written(value: Any) -> Iterator[bytes]:
     """JSON as `encode` writes it, a part at a time."""
-    waiting, size = list[str](), 0
-    for part in _parts(value):
-        waiting.append(part)
+    chunks, size = list[str](), 0
+    for part in _encode_parts(value):
+        chunks.append(part)
         size += len(part)
         if size >= LETTERS:
-            yield "".join(waiting).encode()
-            waiting, size = [], 0
-    yield "".join(waiting).encode()
+            yield "".join(chunks).encode()
+            chunks, size = [], 0
+    yield "".join(chunks).encode()
 
 
-def _parts(value: Any) -> Iterator[str]:
+def _encode_parts(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         yield "{"
         for i, (name, one) in enumerate(value.items()):
             yield f"{',' if i else ''}{encode(name)}:"
-            yield from _parts(one)
+            yield from _encode_parts(one)
         yield "}"
     elif isinstance(value, list) and len(value) > VALUES:
         for start in range(0, len(value), VALUES):
@@ -153,19 +153,19 @@ async def sent(answer: Answer, send: "Send", head_only: bool = False) -> None:
         (b"content-type", answer.kind.encode()),
         *((name.lower().encode(), value.encode()) for name, value in answer.headers.items()),
     ]
-    whole = answer.body if isinstance(answer.body, bytes) else None
-    if whole is not None:
-        headers.append((b"content-length", str(len(whole)).encode()))
+    content = answer.body if isinstance(answer.body, bytes) else None
+    if content is not None:
+        headers.append((b"content-length", str(len(content)).encode()))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    if whole is None and not head_only:
+    if content is None and not head_only:
         assert not isinstance(answer.body, bytes)
-        await _streamed(answer.body, send)
+        await _send_parts(answer.body, send)
         return
-    await send({"type": "http.response.body", "body": b"" if head_only or whole is None else whole})
+    await send({"type": "http.response.body", "body": b"" if head_only or content is None else content})
 
 
-async def _streamed(parts: AsyncIterator[bytes], send: "Send") -> None:
+async def _send_parts(parts: AsyncIterator[bytes], send: "Send") -> None:
     async for part in parts:
-        async with asyncio.timeout(PATIENCE):  # who does not listen must not hold the place of others
+        async with asyncio.timeout(PATIENCE):  # a client that does not read must not block others
             await send({"type": "http.response.body", "body": part, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

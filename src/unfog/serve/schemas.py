@@ -50,14 +50,14 @@ PYDANTIC_WORDS = {
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
-def _described(kind: Any, **more: Any) -> WithJsonSchema:
+def _with_schema(kind: Any, **more: Any) -> WithJsonSchema:
     """As a value of this kind, whatever it is: `unfog.live` checks it, in its own words."""
     return WithJsonSchema(TypeAdapter(kind).json_schema() | more)
 
 
 Context = Annotated[
     Any,
-    _described(
+    _with_schema(
         dict[str, float | None] | list[float | None],
         description="A reading by the names of its coordinates, or a list in their order;"
         " null where it was lost.",
@@ -66,15 +66,15 @@ Context = Annotated[
 ]
 Arms = Annotated[
     Any,
-    _described(
+    _with_schema(
         Annotated[list[Name], Field(min_length=1)] | dict[str, list[float] | None],
         description="Names of arms; or a mapping from names to vectors, where arms have any.",
     ),
 ]
-Matrix = Annotated[Any, _described(float | list[float] | list[list[float]], description="Numbers.")]
+Matrix = Annotated[Any, _with_schema(float | list[float] | list[list[float]], description="Numbers.")]
 Span = Annotated[
     Any,
-    _described(
+    _with_schema(
         str | float | None,
         description="How long: a text such as 30m, or seconds.",
         examples=["30m", "7d"],
@@ -158,7 +158,7 @@ class Shadow(Body):
 JSON_TYPES: dict[str, Any] = {
     "arms": Arms,
     "boolean": bool,
-    "channel": Annotated[Any, _described(dict[str, Any] | None)],
+    "channel": Annotated[Any, _with_schema(dict[str, Any] | None)],
     "integer or null": int | None,
     "name": Name,
     "name or null": Name | None,
@@ -204,33 +204,35 @@ class Replay(Body):
 Model = TypeVar("Model", bound=Body)
 
 
-def _float(text: str) -> float:
-    found = float(text)
-    if not isfinite(found):
+def _parse_float(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
         raise Malformed(f"{text} is too large for a number")
-    return found
+    return number
 
 
-def _constant(text: str) -> float:
+def _check_constant(text: str) -> float:
     raise Malformed(f"{text} is no number of JSON")
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        times = Counter(name for name, _ in pairs)
-        twice = next(name for name, number in times.items() if number > 1)
-        raise Malformed(f"the name {shown(twice)[:80]} stands twice")
-    return found
+def _check_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        repeated = next(name for name, number in counts.items() if number > 1)
+        raise Malformed(f"the name {shown(repeated)[:80]} stands twice")
+    return mapping
 
 
-_decode = json.JSONDecoder(parse_float=_float, parse_constant=_constant, object_pairs_hook=_distinct).decode
+_decode = json.JSONDecoder(
+    parse_float=_parse_float, parse_constant=_check_constant, object_pairs_hook=_check_distinct
+).decode
 
 
 def read(body: bytes) -> Any:
     """What a body says."""
     try:
-        found = _decode(body.decode())
+        value = _decode(body.decode())
     except Malformed:
         raise
     except UnicodeDecodeError as error:
@@ -239,9 +241,9 @@ def read(body: bytes) -> Any:
         raise Malformed(f"it is nested more than {DEEPEST} deep") from None
     except ValueError as error:
         raise Malformed(f"it is not JSON: {error}") from None
-    if body.count(b"[") + body.count(b"{") > DEEPEST and _depth(found) > DEEPEST:
+    if body.count(b"[") + body.count(b"{") > DEEPEST and _depth(value) > DEEPEST:
         raise Malformed(f"it is nested more than {DEEPEST} deep")
-    return found
+    return value
 
 
 def _depth(value: Any, above: int = 0) -> int:
@@ -252,23 +254,23 @@ def _depth(value: Any, above: int = 0) -> int:
     return max((_depth(one, above + 1) for one in inner), default=above + 1)
 
 
-def checked(model: type[Model], told: Any) -> Model:
+def checked(model: type[Model], data: Any) -> Model:
     """What a body says, or a complaint that names the field."""
-    if not isinstance(told, dict):
-        raise InputError("body", shown(told), f"an object with {', '.join(model.model_fields) or 'nothing'}")
+    if not isinstance(data, dict):
+        raise InputError("body", shown(data), f"an object with {', '.join(model.model_fields) or 'nothing'}")
     try:
-        return model.model_validate(told)
+        return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise InputError(_path(first["loc"]), _value(first), _allowed(model, first)) from None
+        raise InputError(_field_path(first["loc"]), _display_value(first), _allowed(model, first)) from None
 
 
-def _path(loc: tuple[int | str, ...]) -> str:
-    found = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
-    return found.removeprefix(".") or "body"
+def _field_path(loc: tuple[int | str, ...]) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    return path.removeprefix(".") or "body"
 
 
-def _value(first: Any) -> str:
+def _display_value(first: Any) -> str:
     if first["type"] == "missing":
         return "missing"
     return "no such field" if first["type"] == "extra_forbidden" else shown(first["input"])
@@ -282,8 +284,8 @@ def _allowed(model: type[Body], first: Any) -> str:
 
 def allowed(kind: str, message: str, bounds: Mapping[str, Any]) -> str:
     """By the kind of a complaint; what there are no words for is told as it came."""
-    found = PYDANTIC_WORDS.get(kind)
-    return message[:1].lower() + message[1:] if found is None else found.format(**bounds)
+    template = PYDANTIC_WORDS.get(kind)
+    return message[:1].lower() + message[1:] if template is None else template.format(**bounds)
 
 
 class Answer(BaseModel):
@@ -381,35 +383,35 @@ class Problem(Answer):
     allowed: str = Field(default_factory=str, description="What it may be.")
 
 
-def _answer(model: str, base: type[Answer] = Answer, /, **kinds: Any) -> type[Answer]:
+def _make_model(model: str, base: type[Answer] = Answer, /, **kinds: Any) -> type[Answer]:
     fields: dict[str, Any] = {name: (kind, ...) for name, kind in kinds.items()}
     return create_model(model, __base__=base, **fields)
 
 
 ANSWERS: dict[str, Any] = {  # by operation: the kind of an answer that went well
-    "decide": Decision | _answer("Decisions", decisions=list[Decision]),
+    "decide": Decision | _make_model("Decisions", decisions=list[Decision]),
     "reward": Receipt,
     "reveal": Receipt,
     "void": Receipt,
-    "rewards": _answer("Receipts", receipts=dict[str, Receipt]),
+    "rewards": _make_model("Receipts", receipts=dict[str, Receipt]),
     "about": About,
-    "pending": _answer("Pending", pending=list[str]),
-    "fingerprint": _answer("Fingerprint", fingerprint=str),
+    "pending": _make_model("Pending", pending=list[str]),
+    "fingerprint": _make_model("Fingerprint", fingerprint=str),
     "belief": DataSet,
     "expected": DataSet,
     "diagnostics": DataSet,
     "history": History,
-    "take_in": _answer("ImportedLog", problem=str, events=int),
-    "take_in_table": _answer("ImportedTable", problem=str, decisions=int),
-    "make": _answer("Created", About, made=bool),
+    "take_in": _make_model("ImportedLog", problem=str, events=int),
+    "take_in_table": _make_model("ImportedTable", problem=str, decisions=int),
+    "make": _make_model("Created", About, made=bool),
     "arms": Receipt,
     "freeze": Receipt,
     "shadow": Receipt,
-    "replay": _answer("Replayed", problem=str, events=int, decisions=int, verified=int, same=bool),
-    "erase": _answer("Erased", decisions=dict[str, int]),
-    "backup": _answer("Copied", name=str, bytes=int),
-    "problems": _answer("Problems", problems=list[Glance]),
-    "health": _answer("Health", status=Literal["ok"]),
-    "readiness": _answer("Readiness", status=Literal["ready"], broken=int),
+    "replay": _make_model("Replayed", problem=str, events=int, decisions=int, verified=int, same=bool),
+    "erase": _make_model("Erased", decisions=dict[str, int]),
+    "backup": _make_model("Copied", name=str, bytes=int),
+    "problems": _make_model("Problems", problems=list[Glance]),
+    "health": _make_model("Health", status=Literal["ok"]),
+    "readiness": _make_model("Readiness", status=Literal["ready"], broken=int),
     "description": dict[str, Any],
 }

@@ -38,7 +38,7 @@ from unfog.serve.service import Service, Shelf, Single
 from unfog.serve.settings import Settings
 from unfog.validation import InputError
 
-MOST = 900  # connections at a time: a process may have 1,024 files open, unless told
+MOST = 900  # connections at a time: by default a process may have 1,024 open files
 HEAD_SECONDS = 10.0
 HEAD_BYTES = 64 << 10
 
@@ -50,7 +50,7 @@ FULL = (
 PATIENCE = 10  # seconds for requests that are under way when the service stops
 IDLE = 30  # seconds after which a connection on which nothing is asked is ended
 REACHED = "the address of this service as others reach it, such as http://10.0.0.5:8000"
-SWITCH = 0.0005  # seconds after which a thread that computes lets the one that answers have its turn
+SWITCH = 0.0005  # seconds after which a computing thread yields to the one that answers requests
 
 
 class Wanted(NamedTuple):
@@ -64,40 +64,40 @@ class Wanted(NamedTuple):
 
 
 class Started(NamedTuple):
-    """What listens."""
+    """The service that has started to listen."""
 
     store: str
     url: str
     advertised: str  # where others are told to come
     problems: int
-    new: bool  # whether the store was made just now
+    new: bool  # whether the store has just been created
 
 
 def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
-    """Serve until a signal says to stop; `say` is told once requests are taken."""
+    """Serve until a signal says to stop; `say` is called once requests are accepted."""
     if wanted.settings.advertise is not None:
         check_address("advertise", wanted.settings.advertise, REACHED)
     _check_backups(wanted.settings.backups)
-    opened = bound(wanted.host, wanted.port)
-    with opened:
-        doors = doors_of(ring_of(wanted.store), wanted.store, opened)
-        new = not is_database(wanted.store) and not Path(wanted.store).exists()
-        url = url_of(opened)
-        told = advertised(wanted.settings.advertise, opened, is_database(wanted.store))
-        shelf = shelf_of(wanted, told)
-        service = Service(shelf, wanted.settings, doors)
+    sock = bound(wanted.host, wanted.port)
+    with sock:
+        auth = doors_of(ring_of(wanted.store), wanted.store, sock)
+        is_new = not is_database(wanted.store) and not Path(wanted.store).exists()
+        url = url_of(sock)
+        public_url = advertised(wanted.settings.advertise, sock, is_database(wanted.store))
+        stores = shelf_of(wanted, public_url)
+        service = Service(stores, wanted.settings, auth)
 
         def listening() -> None:
-            shelf.announce(told)
-            say(Started(shown(wanted.store), url, told, len(shelf.names()), new))
+            stores.announce(public_url)
+            say(Started(shown(wanted.store), url, public_url, len(stores.names()), is_new))
 
-        run(service, opened, listening)
+        run(service, sock, listening)
     if service.failed:
         raise StoreError(service.failed)
 
 
 def shelf_of(wanted: Wanted, url: str) -> Shelf:
-    """The problems of a store; those of a database are shared with others, who come to `url`."""
+    """Open a store; a database is shared with other processes, which reach this one at `url`."""
     if is_database(wanted.store):
         from unfog.live.postgres.ownership import Shared
 
@@ -105,22 +105,22 @@ def shelf_of(wanted: Wanted, url: str) -> Shelf:
     return Single(live.open(wanted.store, sync=wanted.sync))
 
 
-def doors_of(ring: KeyRing, store: str, opened: socket.socket) -> Doors:
-    """With keys; beyond this machine not without."""
-    if is_loopback(opened):
-        return Keyed(ring, unless=Open())
-    if not any(key.revoked is None for key in ring.load().values()):
-        host = opened.getsockname()[0]
+def doors_of(keys: KeyRing, store: str, sock: socket.socket) -> Doors:
+    """The authentication that the socket's address requires: keys, if other machines can reach it."""
+    if is_loopback(sock):
+        return Keyed(keys, unless=Open())
+    if not any(key.revoked is None for key in keys.load().values()):
+        host = sock.getsockname()[0]
         raise InputError(
             "host",
             f"{host} can be reached from other machines, and there are no keys",
             f"127.0.0.1; or make a key first: unfog serve keys add --store {shown(store)} --scope admin",
         )
-    return Keyed(ring)
+    return Keyed(keys)
 
 
 def _check_backups(folder: Path | None) -> None:
-    """Now, and not when the first copy is asked for."""
+    """Check at startup, not at the first copy, that the folder can be written to."""
     if folder is None:
         return
     try:
@@ -128,71 +128,70 @@ def _check_backups(folder: Path | None) -> None:
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        said = f"{folder} ({error.strerror or 'no reason given'})"
-        raise InputError("backups", said, "a folder that can be made, and written to") from None
+        value = f"{folder} ({error.strerror or 'no reason given'})"
+        raise InputError("backups", value, "a folder that can be made, and written to") from None
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket at this address and port, which does not listen yet; port 0 takes one that is free."""
-    found = _resolved(host, port)
-    family, kind, protocol, _, address = found
-    opened = socket.socket(family, kind, protocol)
+    """Bind a socket to this address and port; port 0 takes a free one."""
+    family, kind, protocol, _, address = _resolve(host, port)
+    sock = socket.socket(family, kind, protocol)
     try:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind(address)
-        opened.listen(1)  # a port that another process has is seen now, and not when all is ready
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(1)  # fails now if another process has the port, not once all is ready
     except OSError as error:
-        opened.close()
+        sock.close()
         where = f"{port} at {address[0]}"
         if error.errno == errno.EADDRINUSE:
             raise InputError("port", f"{where} is taken", "a port that is free; 0 takes one") from None
-        said = error.strerror or str(error)
+        problem = error.strerror or str(error)
         raise InputError(
-            "host", f"{host!r}, port {where}, cannot be had ({said})", "this machine's own"
+            "host", f"{host!r}, port {where}, cannot be had ({problem})", "this machine's own"
         ) from None
-    return opened
+    return sock
 
 
-def _resolved(host: str, port: int) -> tuple[int, int, int, str, tuple[str, int]]:
+def _resolve(host: str, port: int) -> tuple[int, int, int, str, tuple[str, int]]:
     allowed = "an address or a name of this machine, such as 127.0.0.1 or 0.0.0.0"
     if not host:
         raise InputError("host", repr(host), allowed)
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         raise InputError("host", repr(host), allowed) from None
-    return found[0]  # type: ignore[return-value]
+    return addresses[0]  # type: ignore[return-value]
 
 
-def is_loopback(opened: socket.socket) -> bool:
+def is_loopback(sock: socket.socket) -> bool:
     """Whether only this machine can reach it."""
-    return ip_address(opened.getsockname()[0].split("%")[0]).is_loopback
+    return ip_address(sock.getsockname()[0].split("%")[0]).is_loopback
 
 
-def url_of(opened: socket.socket) -> str:
-    """How it is reached."""
-    host, port = opened.getsockname()[:2]
+def url_of(sock: socket.socket) -> str:
+    """The URL of a socket."""
+    host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def advertised(told: str | None, opened: socket.socket, shared: bool) -> str:
-    """Where others are told to come: as the operator says, or where it listens if that says it."""
-    if told is not None:
-        return told.rstrip("/")
-    if shared and ip_address(opened.getsockname()[0].split("%")[0]).is_unspecified:
-        raise InputError("advertise", f"not given, and nobody comes to {url_of(opened)}", REACHED)
-    return url_of(opened)
+def advertised(option: str | None, sock: socket.socket, shared: bool) -> str:
+    """The URL that other processes use: the operator's, or else that of the socket."""
+    if option is not None:
+        return option.rstrip("/")
+    if shared and ip_address(sock.getsockname()[0].split("%")[0]).is_unspecified:
+        raise InputError("advertise", f"not given, and nobody comes to {url_of(sock)}", REACHED)
+    return url_of(sock)
 
 
-def run(service: Service, opened: socket.socket, listening: Callable[[], None]) -> None:
+def run(service: Service, sock: socket.socket, listening: Callable[[], None]) -> None:
     """Serve at a socket until a signal says to stop."""
     sys.setswitchinterval(SWITCH)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
-    Server(service, listening).run([opened])
+    Server(service, listening).run([sock])
 
 
 def config(service: Service, host: str = "127.0.0.1", port: int = 0) -> uvicorn.Config:
-    """Without a log of requests: addresses hold names that are nobody's business."""
+    """Configure uvicorn, without an access log: addresses hold private names."""
     return uvicorn.Config(
         application(service),
         host=host,
@@ -203,7 +202,7 @@ def config(service: Service, host: str = "127.0.0.1", port: int = 0) -> uvicorn.
         access_log=False,
         server_header=False,
         date_header=True,
-        proxy_headers=False,  # who asks is who is connected: a header may say anything
+        proxy_headers=False,  # the client is the peer of the connection: headers can lie
         timeout_graceful_shutdown=PATIENCE,
         timeout_keep_alive=IDLE,
         limit_concurrency=None,
@@ -212,7 +211,7 @@ def config(service: Service, host: str = "127.0.0.1", port: int = 0) -> uvicorn.
 
 
 class Server(uvicorn.Server):
-    """Says so once it listens, and ends in good order however often it is told to."""
+    """A server that reports when it listens, and shuts down in an orderly way."""
 
     def __init__(self, service: Service, listening: Callable[[], None]) -> None:
         """`listening` is called once."""
@@ -226,14 +225,14 @@ class Server(uvicorn.Server):
             self._listening()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """The first signal stops; the next one hurries. None is raised again when all is done."""
+        """Stop at the first signal, hurry at the next; none is raised again after shutdown."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """In a hurry stores are committed and given back as well.
+        """Commit and release the stores, even in a hurry.
 
-        What others can serve is given back first: they do not wait for those who listen slowly here.
+        Problems that other processes can serve are released first, before slow clients have their answers.
         """
         self._service.readers.leave()
         if not self._service.shelf.single:
@@ -244,16 +243,16 @@ class Server(uvicorn.Server):
 
 
 class Bounded(HttpToolsProtocol):
-    """HTTP as uvicorn speaks it, within bounds."""
+    """uvicorn's HTTP protocol with limits on connections and on the heads of requests."""
 
-    def __init__(self, *told: Any, **named: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Nothing has come yet."""
-        super().__init__(*told, **named)
+        super().__init__(*args, **kwargs)
         self._in_head, self._size = True, 0
         self._late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """One too many is told so, and ended."""
+        """Refuse and close a connection beyond the limit."""
         super().connection_made(transport)
         if len(self.connections) > MOST:
             transport.write(FULL)
@@ -262,7 +261,7 @@ class Bounded(HttpToolsProtocol):
             self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Where the head of a request goes on, look how large it has become."""
+        """Count the bytes of the head of a request."""
         super().data_received(data)
         if not self._in_head:
             return
@@ -285,13 +284,13 @@ class Bounded(HttpToolsProtocol):
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Cancel the timeout."""
         if self._late is not None:
             self._late.cancel()
         super().connection_lost(exc)
 
     def _wait(self) -> None:
-        """For the rest of a head, not for ever."""
+        """Start the timeout for the rest of a head."""
         if self._late is None:
             self._late = self.loop.call_later(HEAD_SECONDS, self._end)
 

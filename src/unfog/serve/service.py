@@ -139,8 +139,8 @@ class Room:
         for kind, most in wanted.items():
             if self._taken[kind] >= most:
                 what = "that take long" if not kind else "of this kind"
-                said = f"{most} requests {what} are under way already; nothing was done."
-                raise busy(said, LATER if kind else 1)
+                detail = f"{most} requests {what} are under way already; nothing was done."
+                raise busy(detail, LATER if kind else 1)
         self._taken.update(wanted.keys())
         try:
             yield
@@ -165,12 +165,12 @@ class Readers:
     def __init__(self) -> None:
         """None yet."""
         self._tasks = set[asyncio.Task[Any]]()
-        self._left = False
+        self._is_stopping = False
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """A body is read; a complaint where the service stops before it is there."""
-        if self._left:
+        if self._is_stopping:
             raise busy(STOPPING)
         task = asyncio.current_task()
         assert task is not None
@@ -185,7 +185,7 @@ class Readers:
 
     def leave(self) -> None:
         """The service stops."""
-        self._left = True
+        self._is_stopping = True
         for task in self._tasks:
             task.cancel()
 
@@ -200,13 +200,13 @@ class Service:
         self._buckets, self.room, self.readers = Buckets(settings.rate), Room(), Readers()
         self.broken: dict[str, str] = {}  # problems that cannot be served, and why
         self._writers: dict[Store, Writer] = {}
-        self._away = None if shelf.single else Away()
+        self._forwarder = None if shelf.single else Away()
         self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Read the logs, and look from time to time for what has expired."""
-        self._tasks += [asyncio.create_task(self._warm()), asyncio.create_task(self._watch())]
+        self._tasks += [asyncio.create_task(self._warm_up()), asyncio.create_task(self._watch())]
 
     def admit(self, scope: "Scope", headers: Mapping[bytes, bytes]) -> Caller:
         """Who asks; a complaint of who may not come in, or asks too often."""
@@ -226,24 +226,24 @@ class Service:
             except Exception as error:  # noqa: BLE001
                 log.error("keys could not be looked at: %s", described(error))
 
-    async def _warm(self) -> None:
+    async def _warm_up(self) -> None:
         await asyncio.to_thread(import_module, "xarray")  # it takes long: no first look is to wait for it
         await asyncio.to_thread(self.shelf.adopt)
         for store in self.shelf.stores():
             for name in store.names():
-                await self._remember(store, name)
+                await self._load(store, name)
         self.ready = True
         self._tasks.append(asyncio.create_task(self._expire()))
 
-    async def _remember(self, store: Store, name: str) -> None:
+    async def _load(self, store: Store, name: str) -> None:
         """Read a problem's log; one that cannot be read does not keep others from being served."""
         try:
             await asyncio.to_thread(store.processor.cache.load, name)
             self.broken.pop(name, None)
         except Exception as error:  # noqa: BLE001
-            self._break(name, error)
+            self._mark_broken(name, error)
 
-    def _break(self, name: str, error: Exception) -> None:
+    def _mark_broken(self, name: str, error: Exception) -> None:
         """A problem cannot be served: that is told, and logged once."""
         why = words(error)
         if self.broken.get(name) != why:
@@ -254,7 +254,7 @@ class Service:
         while True:
             await asyncio.sleep(EVERY)
             stores = self.shelf.stores()
-            await asyncio.gather(*map(self._expired_in, stores))
+            await asyncio.gather(*map(self._expire_store, stores))
             await asyncio.gather(*(writer.prove() for writer in self._writers.values()))
             for store in [one for one in self._writers if one not in stores]:
                 if store.processor.log.lost is not None:
@@ -262,18 +262,18 @@ class Service:
             here = {name for store in stores for name in store.names()}
             self.broken = {name: why for name, why in self.broken.items() if name in here}
 
-    async def _expired_in(self, store: Store) -> None:
+    async def _expire_store(self, store: Store) -> None:
         for name in store.names():
-            await self._expired(store, name)
+            await self._expire_problem(store, name)
 
-    async def _expired(self, store: Store, name: str) -> None:
+    async def _expire_problem(self, store: Store, name: str) -> None:
         try:
-            await self.writer(store).ask(partial(_up_to_date, store, name))
+            await self.writer(store).ask(partial(_update, store, name))
             self.broken.pop(name, None)
         except Refused:
             pass  # too much waits already: whoever asks next finds what has expired
         except Exception as error:  # noqa: BLE001
-            self._break(name, error)
+            self._mark_broken(name, error)
 
     async def stop(self) -> None:
         """Do what waits, write down what is remembered, and give the stores back. Again it does nothing."""
@@ -292,17 +292,17 @@ class Service:
 
     async def close(self) -> None:
         """When all requests are answered, those that were passed on as well: no more of them."""
-        if self._away is not None:
-            await self._away.close()
+        if self._forwarder is not None:
+            await self._forwarder.close()
 
     def writer(self, store: Store) -> Writer:
         """The writer of a store."""
-        found = self._writers.get(store)
-        if found is None:
-            found = self._writers[store] = Writer(
+        writer = self._writers.get(store)
+        if writer is None:
+            writer = self._writers[store] = Writer(
                 store.processor, self.settings.queue, self.metrics.committed, local=self.shelf.single
             )
-        return found
+        return writer
 
     async def store(self, name: str, may_create: bool = False) -> Store:
         """The store that has a problem, or is to have it; looked up in a thread if not known at once."""
@@ -312,12 +312,12 @@ class Service:
 
     async def store_of(self, operation: Operation, problem: str) -> Store:
         """The store that an operation needs."""
-        return await self.store(problem, operation.may_create) if problem else self._only()
+        return await self.store(problem, operation.may_create) if problem else self._get_only_store()
 
-    async def passed_on(self, other: Elsewhere, name: str, asked: Asked) -> Answer:
+    async def passed_on(self, other: Elsewhere, name: str, request: Asked) -> Answer:
         """What the process that serves a problem answers."""
-        assert self._away is not None  # nobody else serves a file
-        return await self._away.ask(other, asked, partial(self._is_still, other.url, name))
+        assert self._forwarder is not None  # nobody else serves a file
+        return await self._forwarder.ask(other, request, partial(self._is_still, other.url, name))
 
     async def _is_still(self, url: str, name: str) -> bool:
         """Whether a problem is served there; where nobody serves it by now, this process takes it over."""
@@ -329,17 +329,17 @@ class Service:
             return False
         return False
 
-    def _only(self) -> Store:
+    def _get_only_store(self) -> Store:
         if not self.shelf.single:
-            said = "The logs are in a database: copy it with its own tools, such as pg_dump."
-            raise Refused(409, said)
+            detail = "The logs are in a database: copy it with its own tools, such as pg_dump."
+            raise Refused(409, detail)
         return self.shelf.stores()[0]
 
     def folders(self) -> list[Path]:
         """Where files are, which is the operator's business alone."""
         paths = [store.processor.log.path for store in self.shelf.stores()]
-        found = [path.parent for path in paths if path is not None]
-        return found if self.settings.backups is None else [*found, self.settings.backups.resolve()]
+        folders = [path.parent for path in paths if path is not None]
+        return folders if self.settings.backups is None else [*folders, self.settings.backups.resolve()]
 
     async def measured(self) -> bytes:
         """What is counted, for Prometheus."""
@@ -347,7 +347,7 @@ class Service:
         events: dict[tuple[str, str, str], int] = {}
         for store in self.shelf.stores() if self.ready else ():
             with suppress(StoreError, Refused):  # it is busy, or closed: the rest is told
-                problems |= await self.writer(store).ask(partial(_vitals, store))
+                problems |= await self.writer(store).ask(partial(_read_vitals, store))
             events |= store.processor.written
         queue = sum(writer.waiting for writer in self._writers.values())
         ready = self.ready and not self.trouble()
@@ -355,8 +355,8 @@ class Service:
 
     def trouble(self) -> str:
         """Why nothing can be written, if so."""
-        found = [self.shelf.trouble, *(writer.trouble for writer in self._writers.values())]
-        return "; ".join(filter(None, found))
+        causes = [self.shelf.trouble, *(writer.trouble for writer in self._writers.values())]
+        return "; ".join(filter(None, causes))
 
     async def do(self, operation: Operation, call: Call) -> Any:
         """What an operation answers."""
@@ -370,14 +370,14 @@ class Service:
         return await self.writer(call.store).ask(work, call.name if operation.short(call.body) else None)
 
 
-def _vitals(store: Store) -> dict[str, Vitals]:
-    found, processor = {}, store.processor
+def _read_vitals(store: Store) -> dict[str, Vitals]:
+    by_problem, processor = {}, store.processor
     for name in store.names():
         # One that cannot be served has none; why is logged elsewhere.
         with suppress(Exception), processor.lock:
-            found[name] = vitals(processor.cache.get(name), processor.now(name))
-    return found
+            by_problem[name] = vitals(processor.cache.get(name), processor.now(name))
+    return by_problem
 
 
-def _up_to_date(store: Store, name: str) -> None:
+def _update(store: Store, name: str) -> None:
     store.processor.up_to_date(name)

@@ -28,12 +28,12 @@ async def problems(service: Service, scope: Scope) -> Answer:
     """All problems that the caller may read, at a glance."""
     caller = service.admit(scope, headers_of(scope))
     caller.check_some("read")
-    some = asyncio.Semaphore(AT_ONCE)
+    semaphore = asyncio.Semaphore(AT_ONCE)
 
     async def glance(name: str) -> dict[str, Any]:
-        async with some:
-            found = await _glance(service, name, scope)
-        return found | {"error": found["error"] and errors.without_folders(found["error"], service.folders())}
+        async with semaphore:
+            entry = await _glance(service, name, scope)
+        return entry | {"error": entry["error"] and errors.without_folders(entry["error"], service.folders())}
 
     names = [name for name in await asyncio.to_thread(service.shelf.names) if caller.may("read", name)]
     return as_json({"problems": await asyncio.gather(*map(glance, names))})
@@ -50,17 +50,17 @@ async def _glance(service: Service, name: str, scope: Scope) -> dict[str, Any]:
             return nothing | {"error": service.broken[name]}
         about = await service.writer(store).ask(lambda: Problem(store.processor, name).about())
     except Elsewhere as other:
-        return nothing | await _told(service, other, name, scope)
+        return nothing | await _ask_other(service, other, name, scope)
     except Exception as error:  # noqa: BLE001
         return nothing | {"error": words(error)}  # one problem does not keep others from being seen
     return nothing | {part: about[part] for part in LISTED}
 
 
-async def _told(service: Service, other: Elsewhere, name: str, scope: Scope) -> dict[str, Any]:
+async def _ask_other(service: Service, other: Elsewhere, name: str, scope: Scope) -> dict[str, Any]:
     """What the process that serves a problem says of it."""
     try:
-        asked = asked_by(scope, headers_of(scope), b"", f"/v1/problems/{quote(name, safe='')}")
-        answer = await service.passed_on(other, name, asked)
+        request = asked_by(scope, headers_of(scope), b"", f"/v1/problems/{quote(name, safe='')}")
+        answer = await service.passed_on(other, name, request)
         about = json.loads(await answer.content())
     except Refused as error:
         return {"error": str(error)}
@@ -120,18 +120,18 @@ class File(NamedTuple):
 @cache
 def page_files() -> dict[str, File]:
     """All files of the page by their addresses; there are no others, whatever an address says."""
-    found = {}
-    for name, item in _below(files("unfog.serve").joinpath("page"), "/page"):
+    page = {}
+    for name, item in _walk_files(files("unfog.serve").joinpath("page"), "/page"):
         kind = mimetypes.guess_type(item.name)[0] or "text/plain"
         charset = "; charset=utf-8" if kind.startswith("text/") else ""
-        found[name] = File(item.read_bytes(), kind + charset)
-    return found | {path: found[f"/page/{name}"] for path, name in PAGES.items()}
+        page[name] = File(item.read_bytes(), kind + charset)
+    return page | {path: page[f"/page/{name}"] for path, name in PAGES.items()}
 
 
-def _below(folder: Traversable, address: str) -> Iterator[tuple[str, Traversable]]:
+def _walk_files(folder: Traversable, address: str) -> Iterator[tuple[str, Traversable]]:
     """All files of a folder and of those in it, with their addresses."""
     for item in folder.iterdir():
         if item.is_dir():
-            yield from _below(item, f"{address}/{item.name}")
+            yield from _walk_files(item, f"{address}/{item.name}")
         else:
             yield f"{address}/{item.name}", item

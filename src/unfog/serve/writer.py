@@ -73,12 +73,12 @@ class Writer:
         `local`: whether it is a file, so that what is remembered of it is all that short work needs.
         """
         self._processor, self.trouble = processor, ""  # why the last commit failed
-        self._size, self._committed, self._local = size, committed, local
+        self._size, self._on_commit, self._local = size, committed, local
         self._queue: deque[Waiting] = deque()
-        self._closed, self._lengths = False, Lengths()
+        self._closed, self._times = False, Lengths()
         self._thread = ThreadPoolExecutor(1, f"writer of {processor.log.backend.name}")
         self._task: asyncio.Task[None] | None = None
-        self._keeping: asyncio.Task[None] | None = None  # a snapshot that is being written
+        self._snapshot_task: asyncio.Task[None] | None = None  # a snapshot that is being written
 
     def ask(self, work: Callable[[], Any], short: str | None = None) -> "asyncio.Future[Any]":
         """Have it done; the answer comes once it is durable."""
@@ -103,17 +103,17 @@ class Writer:
         self._closed = True
         if self._task is not None:
             await self._task
-        if self._keeping is not None:
-            await self._keeping
+        if self._snapshot_task is not None:
+            await self._snapshot_task
         await asyncio.to_thread(self._thread.shutdown)
 
     async def _run(self) -> None:
         """Until nothing waits."""
         while self._queue:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
-            _deliver(batch, await self._done(batch))
-            if self._keeping is None and self._processor.cache.is_due():
-                self._keeping = asyncio.create_task(self._snapshot())
+            _deliver(batch, await self._process(batch))
+            if self._snapshot_task is None and self._processor.cache.is_due():
+                self._snapshot_task = asyncio.create_task(self._snapshot())
         self._task = None
 
     async def _snapshot(self) -> None:
@@ -125,30 +125,30 @@ class Writer:
                 "a snapshot failed: %s", described(error)
             )  # it is a cache: all that was asked for is done
         finally:
-            self._keeping = None
+            self._snapshot_task = None
 
-    async def _done(self, batch: list[Waiting]) -> list[Any]:
+    async def _process(self, batch: list[Waiting]) -> list[Any]:
         """Answers that are durable, or the errors in their place."""
         answers = list[Any]()
         try:
-            found = self._at_once(batch) or await self._in_thread(self._gathered, batch)
-            answers, started = found.answers, perf_counter()
-            await self._in_thread(found.gathered.settle)
+            outcome = self._do_now(batch) or await self._in_thread(self._do_all, batch)
+            answers, started = outcome.answers, perf_counter()
+            await self._in_thread(outcome.gathered.settle)
         except StoreError as error:  # of all that was done nothing is known to be kept
-            self._failed(error)
+            self._record_failure(error)
             return [one if isinstance(one, Exception) else error for one in answers] or [error] * len(batch)
         except Exception as error:  # noqa: BLE001
             log.error("a commit failed: %s", described(error))
             return [error] * len(batch)
-        if found.gathered.some:  # else it says nothing of the disk
+        if outcome.gathered.some:  # else it says nothing of the disk
             self.trouble = ""
-            self._committed(perf_counter() - started)
+            self._on_commit(perf_counter() - started)
         for one in answers:
             if isinstance(one, StoreError):
-                self._failed(one)
+                self._record_failure(one)
         return answers
 
-    def _failed(self, error: StoreError) -> None:
+    def _record_failure(self, error: StoreError) -> None:
         if isinstance(error, Reserved) or self._processor.log.lost is not None:
             return  # it says nothing of disk or database
         if not self.trouble:  # once: it may go on for long
@@ -165,38 +165,38 @@ class Writer:
         except Exception as error:  # noqa: BLE001
             self.trouble = described(error)
 
-    def _at_once(self, batch: list[Waiting]) -> Batch | None:
+    def _do_now(self, batch: list[Waiting]) -> Batch | None:
         """Done here and now, if it is short and need not wait for anybody."""
         if not self._local or not all(one.short and self._is_short(one.short) for one in batch):
             return None
         if self._processor.log.busy or not self._processor.lock.acquire(blocking=False):
             return None
         try:
-            return self._gathered(batch)
+            return self._do_all(batch)
         finally:
             self._processor.lock.release()
 
     def _is_short(self, name: str) -> bool:
-        return self._processor.cache.is_loaded(name) and self._lengths.is_short(name)
+        return self._processor.cache.is_loaded(name) and self._times.is_short(name)
 
-    def _gathered(self, batch: list[Waiting]) -> Batch:
+    def _do_all(self, batch: list[Waiting]) -> Batch:
         with self._processor.gathered() as gathered:
-            return Batch([self._tried(waiting) for waiting in batch], gathered)
+            return Batch([self._try_one(waiting) for waiting in batch], gathered)
 
-    def _tried(self, waiting: Waiting) -> Any:
+    def _try_one(self, waiting: Waiting) -> Any:
         name, started = waiting.short, thread_time()
         # To read a log takes long, once.
-        remembered = name is not None and self._processor.cache.is_loaded(name)
+        is_loaded = name is not None and self._processor.cache.is_loaded(name)
         try:
             return waiting.work()
         except Exception as error:  # noqa: BLE001
             return error  # it is raised again where it was asked for
         finally:
-            if name is not None and remembered:
-                self._lengths.add(name, thread_time() - started)
+            if name is not None and is_loaded:
+                self._times.add(name, thread_time() - started)
 
-    async def _in_thread(self, work: Callable[..., Any], *given: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+    async def _in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
 
 
 def _deliver(batch: list[Waiting], answers: list[Any]) -> None:
