@@ -1,7 +1,7 @@
-"""The HTTP client of a service: the verbs, answers and errors of a store and its problems.
+"""The HTTP client of a service, with the methods, answers and errors of a store and its problems.
 
 Every decision and report carries an idempotency key, a random one if the caller gives none. So a request
-whose answer was lost can be repeated, and nothing is decided or counted twice. Arrays, times, channels and
+whose answer was lost can be retried, and nothing is decided or counted twice. Arrays, times, channels and
 agents of the catalogue are converted to JSON.
 """
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KEY = "UNFOG_KEY"  # the environment variable with the key of a service
-LINES = 2000  # of a log that are asked for at a time
+LINES = 2000  # of a log that are requested at a time
 
 
 class Client:
-    """Asks the service at an address as one asks a store. Threads may share it.
+    """The store of a service at an address, used like a local one. Threads may share it.
 
     >>> import unfog
     >>> client = unfog.serve.Client("http://127.0.0.1:8000")
@@ -53,10 +53,10 @@ class Client:
     """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 10, retries: int = 5) -> None:
-        """Nothing is asked yet. `timeout` is in seconds, of each attempt; `retries` come after the first.
-        What goes through a whole log (replays, copies, logs that come in) may take an hour.
+        """No request is sent yet. `timeout` is in seconds, of each attempt; `retries` come after the first.
+        Requests that go through a whole log (replays, backups, imports) may take an hour.
 
-        The service's `key` is that of the environment variable UNFOG_KEY, unless told.
+        By default the `key` is that of the environment variable UNFOG_KEY.
         """
         validation.positive("timeout", timeout)
         validation.count("retries", retries, 0, 100)
@@ -66,7 +66,7 @@ class Client:
 
     @property
     def url(self) -> str:
-        """The address."""
+        """The address of the service."""
         return self._wire.url
 
     def __repr__(self) -> str:
@@ -87,28 +87,28 @@ class Client:
         self._wire.close()
 
     def get(self, path: str, **query: Any) -> Any:
-        """What an address says; what is None is no part of the query."""
+        """Send a GET request and return the parsed answer; None is left out of the query."""
         query_string = "&".join(
             f"{name}={quote(str(x), safe='')}" for name, x in query.items() if x is not None
         )
         return _parse(self._wire.ask("GET", f"{path}?{query_string}" if query_string else path, again=True))
 
     def post(self, path: str, body: Any, *, again: bool, long: bool = False) -> Any:
-        """What comes of a request; `again` where it may be asked twice, `long` where it may take long."""
+        """Send a POST request; `again`: whether it may be retried, `long`: whether it may take long."""
         return _parse(self._wire.ask("POST", path, body, again=again, long=long))
 
     def problems(self) -> list[dict[str, Any]]:
-        """All problems at a glance, those that the key may read."""
+        """A summary of each problem that the key may read."""
         problems: list[dict[str, Any]] = self.get("/v1/problems")["problems"]
         return problems
 
     def names(self) -> list[str]:
-        """The problems that there are, and that the key may read."""
+        """The names of the problems that the key may read."""
         return [one["name"] for one in self.problems()]
 
     @with_terms
     def problem(self, name: str, **terms: Unpack[GivenTerms]) -> "Remote":
-        """The problem of this name; made, where there is none yet and its terms are given.
+        """The problem of this name; it is created if it does not exist and you pass its terms.
 
         The terms are those of `unfog.live.Store.problem`. If the problem exists, any
         term that you pass must match what it was made with.
@@ -124,14 +124,14 @@ class Client:
         except Refused as error:
             if error.status != 403:
                 raise
-        return Remote(self, name, "")  # a key that may decide need not be one that may look
+        return Remote(self, name, "")  # a key may be for deciding but not for reading
 
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
-        """The events of a problem after that of the number `since`, as mappings."""
+        """The events of a problem after number `since`, as mappings."""
         return (json.loads(line) for line in self._read_lines(name, since))
 
     def _read_lines(self, name: str, since: int = 0) -> Iterator[str]:
-        """The log, so many lines at a time: a connection that breaks costs one such piece."""
+        """Read the log in chunks, so that a broken connection costs no more than one chunk."""
         since = validation.count("since", since, 0, LAST)
         while True:
             path = f"{address(name)}/events?since={since}&limit={LINES}"
@@ -156,7 +156,7 @@ class Client:
         return int(_parse(self._wire.ask("POST", path, again=True, lines=text, long=True))["events"])
 
     def replay(self, verify: bool = False, problem: str | None = None) -> dict[str, Replayed]:
-        """Have the log read from its beginning, and what is remembered held against it."""
+        """Replay the log and compare the result with the state; `verify` repeats each decision, too."""
         results = {}
         for name in self.names() if problem is None else [problem]:
             reply = self.post(f"{address(name)}/replay", {"verify": verify}, again=True, long=True)
@@ -164,28 +164,28 @@ class Client:
         return results
 
     def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
-        """Erase a unit's contexts, and what was learnt from them; how many decisions of each problem."""
+        """Erase a unit's contexts and what was learnt from them; returns the decisions of each problem."""
         body = {"unit": validation.check_name("unit", unit), "problem": problem}
         counts: dict[str, int] = self.post("/v1/erase", body, again=False, long=True)["decisions"]
         return counts
 
     def backup(self, name: str | None = None) -> dict[str, Any]:
-        """Have the store copied into the folder for copies of the service: its name there, and its size."""
+        """Copy the store into the service's backup folder; returns the copy's name and size."""
         body = {} if name is None else {"name": name}
         copy: dict[str, Any] = self.post("/v1/backup", body, again=False, long=True)
         return copy
 
 
 class Remote:
-    """One problem of a service, with the verbs of `unfog.live.Problem`. Threads may share it."""
+    """One problem of a service, with the methods of `unfog.live.Problem`. Threads may share it."""
 
     def __init__(self, client: Client, name: str, note: str) -> None:
-        """As the service has it."""
+        """A problem that the service has."""
         self.client, self.name, self.note = client, name, note
         self._path = address(name)
 
     def __repr__(self) -> str:
-        """Name and where it is."""
+        """The name and the address of the service."""
         return f"<live problem {self.name!r} of {self.client.url}>"
 
     @property
@@ -253,7 +253,7 @@ class Remote:
         return self._report(decision, "reveal", {"context": plain("context", context)}, key)
 
     def void(self, decision: str, *, key: str | None = None) -> Receipt:
-        """It was never shown: learn nothing from it."""
+        """Report that the decision was never carried out, so that nothing is learnt from it."""
         return self._report(decision, "void", {}, key)
 
     def _report(self, decision: str, verb: str, fields: dict[str, Any], key: str | None) -> Receipt:
@@ -261,45 +261,45 @@ class Remote:
         return Receipt(**self.client.post(path, {**fields, "key": _ensure_key(key)}, again=True))
 
     def add_arm(self, arm: str, vector: Any = None) -> Receipt:
-        """One more arm; with its numbers, where arms have any."""
+        """Add an arm; with its vector, if arms have any."""
         return self.change_arms(add={validation.check_name("arm", arm): vector})
 
     def retire_arm(self, arm: str) -> Receipt:
-        """From now on an arm is not chosen; what was learnt of it is kept."""
+        """Stop choosing an arm; what was learnt of it is kept."""
         return self.change_arms(retire=[arm])
 
     def restore_arm(self, arm: str) -> Receipt:
-        """An arm that was retired may be chosen again."""
+        """Let a retired arm be chosen again."""
         return self.change_arms(restore=[arm])
 
     def change_arms(
         self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
     ) -> Receipt:
-        """Several such changes as one: all of them, or where one cannot be none."""
+        """Add, retire and restore arms in one change: all of it or nothing."""
         body = {"retire": plain("retire", retire), "restore": plain("restore", restore)}
         return self._change("arms", body | ({"add": plain("add", add)} if add else {}))
 
     def freeze(self, arm: str) -> Receipt:
-        """From now on one arm, whatever the context, until `thaw`."""
+        """Choose this arm whatever the context, until `thaw`."""
         return self._change("freeze", {"arm": validation.check_name("arm", arm)})
 
     def thaw(self) -> Receipt:
-        """The agent decides again."""
+        """End `freeze`: the agent decides again."""
         return self._change("freeze", {"arm": None})
 
     def shadow(self, agent: str) -> Receipt:
-        """One more agent that decides on the same stream from now on, without being obeyed."""
+        """Add an agent that decides on the same stream without being obeyed."""
         return self._change("shadow", {"agent": validation.check_name("agent", agent)})
 
     def unshadow(self, agent: str) -> Receipt:
-        """A shadow decides no more."""
+        """Remove a shadow."""
         return self._change("shadow", {"agent": validation.check_name("agent", agent), "leave": True})
 
     def _change(self, verb: str, body: dict[str, Any]) -> Receipt:
         return Receipt(**self.client.post(f"{self._path}/{verb}", body, again=False))
 
     def take_in_table(self, text: str) -> int:
-        """Decisions that were made elsewhere, as CSV: how many. Where one is refused, so are all."""
+        """Import decisions that were made elsewhere from CSV, all or none; returns how many."""
         reply = self.client.post(f"{self._path}/table", {"table": text}, again=False, long=True)
         return int(reply["decisions"])
 
@@ -313,44 +313,44 @@ class Remote:
         return ids
 
     def about(self) -> dict[str, Any]:
-        """What there is to know of the problem itself: arms, units, shadows, counts."""
+        """The problem itself: its arms, units, shadows and counts."""
         about: dict[str, Any] = self.client.get(self._path)
         return about
 
     def belief(self, unit: str | None = None) -> "xr.Dataset":
-        """What is believed: the bias of a unit by name with its standard deviation, theta, weights."""
+        """The belief: a unit's bias by coordinate with its standard deviation, theta, weights."""
         return dataset_from_json(self.client.get(f"{self._path}/belief", unit=unit))
 
     def expected(
         self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
     ) -> "xr.Dataset":
-        """What each arm would be expected to earn in this context; nothing is decided or learnt."""
+        """The expected reward of each arm in this context; nothing is decided or learnt."""
         args = asked_to_send({"context": context, "arms": arms, "at": at, "noise": noise})
         query = {name: json.dumps(value) for name, value in args.items()}
         return dataset_from_json(self.client.get(f"{self._path}/expected", unit=unit, **query))
 
     def diagnostics(self) -> "xr.Dataset":
-        """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
+        """Diagnostics: readings against the channel, rewards against predictions, arms, pending decisions."""
         return dataset_from_json(self.client.get(f"{self._path}/diagnostics"))
 
     def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
-        """The past of all units or of one, as JSON can hold it: what a page shows."""
+        """The history of all units or of one as JSON values, as the service's page shows it."""
         history: dict[str, Any] = self.client.get(f"{self._path}/history", unit=unit, points=points)
         return history
 
     def figure(self) -> "Figure":
-        """The diagnostics as a picture."""
+        """The diagnostics as a figure."""
         from unfog.live.figure import figure
 
         return figure(self.diagnostics(), self.name)
 
     def fingerprint(self) -> str:
-        """A hash of all that is remembered: beliefs, pending decisions, and what comes next."""
+        """A hash of the whole state: beliefs, pending decisions, random streams."""
         return str(self.client.get(f"{self._path}/fingerprint")["fingerprint"])
 
 
 def address(name: str) -> str:
-    """Where a problem is."""
+    """The path of a problem's address."""
     name = validation.check_name("name", name)
     if not errors.is_addressable(name):
         raise Unknown("name", repr(name), errors.NAMED)
@@ -358,12 +358,12 @@ def address(name: str) -> str:
 
 
 def _ensure_key(key: str | None) -> str:
-    """The caller's key, or one that nobody has used."""
+    """The caller's key, or a new random one."""
     return uuid4().hex if key is None else validation.check_name("key", key)
 
 
 def _check_key(key: str | None) -> str | None:
-    """A key that a header can hold; it is never shown."""
+    """Return the key without surrounding space, or raise, without showing it, if no header can hold it."""
     if key is None or not key.strip():
         return None
     key = key.strip()
@@ -373,7 +373,7 @@ def _check_key(key: str | None) -> str | None:
 
 
 def _parse(answer: bytes) -> Any:
-    """What an answer says; of who is no service of ours, that."""
+    """Parse the answer; raise if it is not JSON, and so not from a service of unfog."""
     try:
         return json.loads(answer)
     except ValueError:
@@ -381,7 +381,7 @@ def _parse(answer: bytes) -> Any:
 
 
 def _read_problem_name(text: str) -> object:
-    """The name of the problem that an export is of; the service says what is wrong with one that has none."""
+    """Read the problem's name from the first line of an export."""
     try:
         event = json.loads(text.split("\n", 1)[0])
         return event["problem"]
@@ -392,13 +392,13 @@ def _read_problem_name(text: str) -> object:
 
 
 def terms_to_send(terms: Mapping[str, Any]) -> dict[str, Any]:
-    """The terms of a problem."""
+    """The terms of a problem as JSON values."""
     refuse_unknown(terms)
     return {name: plain(name, _term_to_json(name, value, terms)) for name, value in terms.items()}
 
 
 def _term_to_json(name: str, value: Any, terms: Mapping[str, Any]) -> Any:
-    """What no JSON can say, in the words of a log."""
+    """Convert a channel or reference into JSON values, as a log has them."""
     field = FIELDS[name]
     if field.json == "channel" and isinstance(value, Channel):
         return value.written()
@@ -410,7 +410,7 @@ def _term_to_json(name: str, value: Any, terms: Mapping[str, Any]) -> Any:
 
 
 def asked_to_send(args: Mapping[str, Any], field: str = "") -> dict[str, Any]:
-    """What a decision is asked for with; what is None is left out."""
+    """The arguments of a decision as JSON values; None is left out."""
     for name in args:
         if name not in ASKED:
             raise InputError(f"{field}{name}", "no such field", ", ".join(ASKED))
@@ -422,7 +422,7 @@ def asked_to_send(args: Mapping[str, Any], field: str = "") -> dict[str, Any]:
 
 
 def plain(field: str, value: Any) -> Any:
-    """Numbers, texts, lists and mappings; what JSON cannot say is refused."""
+    """Convert to numbers, text, lists and mappings; anything that JSON cannot hold is refused."""
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
     if isinstance(value, str):

@@ -3,13 +3,13 @@
     400 it is no JSON      401 no key          403 not with this key       404 there is no such thing
     405 not this method    408 too slow        409 a conflict              410 closed for this
     413 too large          415 not such a body 422 a field is wrong        429 too fast
-    503 not now: ask again
+    503 not now: retry
 
 `type` is "about:blank", so that `title` is the phrase of the status; `detail` is a sentence. If a field is
 wrong, `field`, `value` and `allowed` say which, what it was, and what it may be. `refusal` makes this from an
 exception; in the client `raised` makes from it the exception that a local store would have raised.
 
-Messages of a store are sent without folders: where files are is the operator's business, and the log of the
+Messages of a store are sent without folders: where files are concerns only the operator, and the log of the
 service has the full message. None in Python is null in JSON, and None again for a caller in Python.
 
 An internal error is logged with its type and place (`described`), and with its message only if that cannot
@@ -35,10 +35,10 @@ JSON = "application/json"
 LINES = "application/x-ndjson"
 PROBLEM = "application/problem+json"
 encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-SOON = 1  # seconds after which to ask again
-ALLOWED = "; allowed: "  # in the words of an InputError, after its value
+SOON = 1  # seconds after which to retry
+ALLOWED = "; allowed: "  # in the message of an InputError, after its value
 NAMED = "a name without a slash, and neither . nor ..: it is part of an address"
-FOLDERS = re.compile(r"(?<![^\s'\"(])/(?:[^\s/'\"]+/)+")  # of a path: what is before its name
+FOLDERS = re.compile(r"(?<![^\s'\"(])/(?:[^\s/'\"]+/)+")  # of a path: all that precedes its last part
 NONE, NULL = (re.compile(rf"^{word}\b|(?<=, or ){word}\b|(?<=; ){word}\b") for word in ("None", "null"))
 FRAMES = 4  # of a traceback, the innermost
 OF_A_FIELD: dict[int, type[InputError]] = {404: Unknown, 409: Conflict, 410: Gone, 422: InputError}
@@ -46,7 +46,7 @@ HOW_TO_TELL = "Tell a key of this service in the environment variable UNFOG_KEY.
 
 
 class Refused(Exception):
-    """Not done, for a reason that has a status.
+    """A refusal with an HTTP status: nothing was done.
 
     >>> import unfog
     >>> error = unfog.serve.Refused(429, "too many requests")
@@ -55,17 +55,17 @@ class Refused(Exception):
     """
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
-        """What to say, and what more to say in headers."""
+        """The status, the message, and headers of the answer."""
         super().__init__(detail)
         self.status, self.detail, self.headers = status, detail, dict(headers or {})
 
 
 class Malformed(ValueError):
-    """It is no JSON, or not as it may come; the message is one sentence."""
+    """The body is not valid JSON, or exceeds a limit; the message is one sentence."""
 
 
 class Refusal(NamedTuple):
-    """As it is sent."""
+    """An error as it is sent: status, problem JSON and headers."""
 
     status: int
     body: dict[str, Any]
@@ -73,12 +73,12 @@ class Refusal(NamedTuple):
 
 
 def busy(detail: str, seconds: int = SOON) -> Refused:
-    """Nothing was done; it may be asked again."""
+    """A refusal with status 503: nothing was done, and the caller may retry."""
     return Refused(503, detail, {"Retry-After": str(seconds)})
 
 
 def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal | None:
-    """What to answer to an error; None for an internal error. `folders` are left out of the message."""
+    """The answer to an exception; None for an internal error. `folders` are left out of the message."""
     if isinstance(error, Refused):
         return Refusal(error.status, _make_body(error.status, error.detail), error.headers)
     if isinstance(error, Malformed):
@@ -103,7 +103,7 @@ def _choose_status(error: InputError) -> int:
 
 
 def _short_value(error: InputError) -> str:
-    """The value as the sentence has it: `field: value; allowed: ...`, without the name that was meant."""
+    """Cut the value out of the message `field: value; allowed: ...`, without a suggested name."""
     text = str(error).removeprefix(f"{error.field}: ").rsplit(ALLOWED, 1)[0]
     return text.removesuffix(error.asks)
 
@@ -118,13 +118,13 @@ def mistake() -> Refusal:
 
 
 def given_up() -> Refusal:
-    """Nobody waits for what was asked for any longer; it may have been done."""
+    """The answer to requests that the service no longer waits for when it stops."""
     detail = "The service stops; it is not known whether this was done."
     return Refusal(503, _make_body(503, detail), {"Retry-After": str(SOON), "Connection": "close"})
 
 
 def discreet(error: Exception) -> Exception:
-    """Without the names of other problems and units, for callers who may not know of them."""
+    """Leave out the names of other problems and units, for callers who may not know them."""
     if isinstance(error, Unknown) and error.field == "unit":
         return Unknown("unit", error.value, error.allowed, "")
     if isinstance(error, Unknown) and error.field == "name":
@@ -133,18 +133,18 @@ def discreet(error: Exception) -> Exception:
 
 
 def words(error: Exception) -> str:
-    """An error in a sentence, its folders included; of a mistake of ours its kind alone."""
+    """The message of an error, with folders; for an internal error only its type."""
     answer = refusal(error)
     return f"it failed with {type(error).__name__}" if answer is None else str(answer.body["detail"])
 
 
 def is_addressable(name: str) -> bool:
-    """Whether an address can have a name as one of its parts."""
+    """Whether a name can be a part of an address."""
     return "/" not in name and name not in (".", "..")
 
 
 def without_folders(text: str, folders: Iterable[Path] = ()) -> str:
-    """Files by their names alone; `folders` are those that are known, which may have spaces in them."""
+    """Reduce paths to names of files; `folders` are known folders, whose names may have spaces."""
     for folder in sorted(map(str, folders), key=len, reverse=True):
         text = text.replace(f"{folder}/", "")
         text = re.sub(rf"{re.escape(folder)}(?![^\s'\":;,])", "its folder", text)
@@ -152,17 +152,17 @@ def without_folders(text: str, folders: Iterable[Path] = ()) -> str:
 
 
 def as_json(allowed: str) -> str:
-    """What is allowed, for who writes JSON."""
+    """Replace None by null in a message, for callers who write JSON."""
     return NONE.sub("null", allowed)
 
 
 def as_python(allowed: str) -> str:
-    """What is allowed, for who writes Python."""
+    """Replace null by None in a message, for callers who write Python."""
     return NULL.sub("None", allowed)
 
 
 def described(error: BaseException) -> str:
-    """A mistake and what it came from, on one line."""
+    """An error and its causes on one line, for the log."""
     return "; from ".join(map(_describe, _chain(error)))
 
 
@@ -200,7 +200,7 @@ def raised(status: int, body: bytes) -> Exception:
 
 
 def _parse_problem(body: bytes) -> dict[str, Any]:
-    """Problem JSON; whatever stands between us and the service may answer in its own way."""
+    """Parse problem JSON; {} for any other body, such as that of a proxy."""
     try:
         problem = json.loads(body)
     except ValueError:

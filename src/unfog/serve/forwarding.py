@@ -1,12 +1,12 @@
 """Forwarding: requests for problems that another process serves, passed on once with the caller's key.
 
 Only once, because two processes that each take the other for the owner would pass a request on for ever. The
-answer of the other process is the answer. It is waited for as long as the other process owns the problem: a
-process that was stopped keeps its connections, but loses its lease. If no answer came nobody knows what was
-done, and the caller has to retry.
+answer of the other process is returned unchanged. We wait for it as long as the other process owns the
+problem: a suspended process keeps its connections, but loses its lease. If no answer comes, nobody knows what
+was done, and the caller has to retry.
 
-Each request has a connection of its own. On one that was kept from an earlier request, a process that has
-gone away would look like one that does not answer; if no connection can be made, nothing was done.
+Each request has a connection of its own. On a reused connection, a process that has gone away would look like
+one that does not answer; if no connection can be made, nothing was done.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 MARK = b"unfog-forwarded"
 PASSED = (b"authorization", b"content-type", b"idempotency-key")
 BACK = ("retry-after", "www-authenticate", "allow")
-LOOK = 0.5  # seconds after which to look whether the other process still has the problem
-MOST = 200  # requests that may be with other processes
+LOOK = 0.5  # seconds between checks that the other process still owns the problem
+MOST = 200  # forwarded requests that may wait for answers
 CONNECT = 2.0  # seconds to connect
-SILENT = 30.0  # seconds between two parts of an answer
+SILENT = 30.0  # seconds allowed between two parts of an answer
 
 
 class Asked(NamedTuple):
-    """What is asked for."""
+    """A request to another process."""
 
     method: str
     target: bytes  # path and query, as they stand in the first line
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 
 def asked_by(scope: "Scope", headers: Mapping[bytes, bytes], body: bytes, path: str | None = None) -> Asked:
-    """A caller's request as another process is to see it; or one of our own for a caller, at a `path`."""
+    """A caller's request as it is forwarded; with `path`, a GET request on the caller's behalf."""
     if MARK in headers:
         raise busy("This process does not serve the problem, and was asked by another that does not.")
     caller_headers = ((name, headers[name]) for name in PASSED if name in headers)
@@ -56,7 +56,7 @@ def asked_by(scope: "Scope", headers: Mapping[bytes, bytes], body: bytes, path: 
 
 
 class Away:
-    """Requests that are with other processes; used by the event loop alone."""
+    """Forwards requests to other processes; used by the event loop alone."""
 
     def __init__(self) -> None:
         """None yet."""
@@ -71,7 +71,7 @@ class Away:
         )
 
     async def ask(self, other: Elsewhere, request: Asked, is_owner: Callable[[], Awaitable[bool]]) -> Answer:
-        """What the other process answers; `still` says whether it has the problem."""
+        """Forward a request and return the answer; `is_owner` says whether the process has the problem."""
         if self._count >= MOST:
             raise busy(f"{MOST} requests wait for other processes already; nothing was done.")
         self._count += 1
@@ -81,7 +81,7 @@ class Away:
             self._count -= 1
 
     async def close(self) -> None:
-        """No more of it."""
+        """Close the client."""
         await self._client.aclose()
 
     async def _send(self, url: str, request: Asked, is_owner: Callable[[], Awaitable[bool]]) -> Answer:
@@ -89,7 +89,7 @@ class Away:
 
         target = urlsplit(url).path.rstrip("/").encode() + request.target
         headers = [*request.headers, (b"connection", b"close")]
-        # In a URL, httpx would write some targets otherwise; and it logs URLs, which may hold units.
+        # httpx would normalise some targets in a URL, and it logs URLs, which may contain units.
         outgoing = httpx.Request(
             request.method, url, headers=headers, content=request.body, extensions={"target": target}
         )
@@ -109,7 +109,7 @@ class Away:
 async def _wait_while_owned(
     work: "Coroutine[Any, Any, httpx.Response]", is_owner: Callable[[], Awaitable[bool]]
 ) -> "httpx.Response":
-    """What comes of it, as long as the other process has the problem."""
+    """Wait for the response as long as the other process has the problem."""
     task = asyncio.create_task(work)
     try:
         while not (await asyncio.wait([task], timeout=LOOK))[0]:
@@ -121,7 +121,7 @@ async def _wait_while_owned(
 
 
 async def _stream_body(response: "httpx.Response") -> AsyncIterator[bytes]:
-    """The body as it comes; an error where the rest of it does not."""
+    """Yield the body as it arrives; raise if it breaks off."""
     import httpx
 
     async with aclosing(response):

@@ -40,8 +40,8 @@ from unfog.serve.schemas import (
 )
 from unfog.validation import InputError
 
-POINTS = 2000  # decisions that are told one by one, unless told
-LINES = 500  # of a log that are read at a time
+POINTS = 2000  # decisions that a history lists one by one, by default
+LINES = 500  # of a log in a chunk
 
 
 def decide(call: Call) -> dict[str, Any]:
@@ -91,13 +91,13 @@ def void(call: Call) -> dict[str, Any]:
 
 
 def decided(decision: Decision) -> dict[str, Any]:
-    """A decision as JSON; shadows where there are any."""
+    """A decision as JSON; without the field `shadow` if there are none."""
     values = decision._asdict()
     return values if decision.shadow else {name: x for name, x in values.items() if name != "shadow"}
 
 
 def received(receipt: Receipt) -> dict[str, Any]:
-    """What became of a report."""
+    """A receipt as JSON."""
     return receipt._asdict()
 
 
@@ -140,7 +140,7 @@ def erase(call: Call) -> dict[str, Any]:
 
 
 def refuse_name(field: str, name: str) -> str:
-    """Complain of a name that no address can have."""
+    """Return the name; raise if it cannot be part of an address."""
     if not errors.is_addressable(name):
         raise InputError(field, repr(name), errors.NAMED)
     return validation.check_name(field, name)
@@ -179,7 +179,7 @@ def expected(call: Call) -> dict[str, Any]:
 
 
 def _parse_value(field: str, text: str) -> Any:
-    """What a part of the query says: a unit as it is, the rest as JSON."""
+    """Parse a value of the query: a unit is plain text, the rest is JSON."""
     try:
         return text if field == "unit" else schemas.read(text.encode())
     except errors.Malformed as error:
@@ -237,7 +237,7 @@ def backup(call: Call) -> dict[str, Any]:
 
 
 def _now() -> str:
-    """The time in microseconds: two copies of one second get different names, which sort by time."""
+    """The time to the microsecond, so that the names of copies differ and sort by time."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
 
 

@@ -1,13 +1,13 @@
 """Schemas of requests and answers: pydantic models, and strict JSON.
 
-The models of bodies are their first check, and describe them in the OpenAPI document. Types are strict: "1",
-true and 1e999 are no numbers, and unknown fields are refused. `unfog.live` checks the values again and in its
-own words. Messages of pydantic are put in plain words, since they speak of Python and callers write JSON.
+The models of bodies validate them first, and describe them in the OpenAPI document. Types are strict: "1",
+true and 1e999 are not numbers, and unknown fields are refused. `unfog.live` checks the values again, with its
+own messages. Messages of pydantic are rephrased, since they speak of Python and callers write JSON.
 
-The models of answers describe them; no answer is made of one, since that would take time.
+The models of answers only describe them; answers are not built from them, since that would take time.
 
-JSON is read strictly: no NaN, no infinite number, no name twice, no deep nesting. Python would silently
-accept NaN, 1e999 and doubled names.
+JSON is read strictly: no NaN, no infinite numbers, no repeated names, no deep nesting. Python would silently
+accept NaN, 1e999 and repeated names.
 """
 
 import json
@@ -51,7 +51,7 @@ Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
 
 
 def _with_schema(kind: Any, **more: Any) -> WithJsonSchema:
-    """As a value of this kind, whatever it is: `unfog.live` checks it, in its own words."""
+    """Describe a value as this type without checking it: `unfog.live` does that, with its own messages."""
     return WithJsonSchema(TypeAdapter(kind).json_schema() | more)
 
 
@@ -230,7 +230,7 @@ _decode = json.JSONDecoder(
 
 
 def read(body: bytes) -> Any:
-    """What a body says."""
+    """Parse JSON strictly."""
     try:
         value = _decode(body.decode())
     except Malformed:
@@ -247,7 +247,7 @@ def read(body: bytes) -> Any:
 
 
 def _depth(value: Any, above: int = 0) -> int:
-    """How deep it is nested; counted no further than needed."""
+    """The depth of nesting, counted no further than just beyond the limit."""
     if above > DEEPEST or not isinstance(value, dict | list):
         return above
     inner = value.values() if isinstance(value, dict) else value
@@ -255,7 +255,7 @@ def _depth(value: Any, above: int = 0) -> int:
 
 
 def checked(model: type[Model], data: Any) -> Model:
-    """What a body says, or a complaint that names the field."""
+    """Validate data with a model; an InputError names the first wrong field."""
     if not isinstance(data, dict):
         raise InputError("body", shown(data), f"an object with {', '.join(model.model_fields) or 'nothing'}")
     try:
@@ -283,7 +283,7 @@ def _allowed(model: type[Body], first: Any) -> str:
 
 
 def allowed(kind: str, message: str, bounds: Mapping[str, Any]) -> str:
-    """By the kind of a complaint; what there are no words for is told as it came."""
+    """What a field may be, by pydantic's type of error; its own message for types without a phrase."""
     template = PYDANTIC_WORDS.get(kind)
     return message[:1].lower() + message[1:] if template is None else template.format(**bounds)
 

@@ -1,8 +1,8 @@
-"""The service apart from HTTP: stores and their writers, readiness, and how a call is done.
+"""The service apart from HTTP: stores and their writers, readiness, and how a call is carried out.
 
 Problems are in one SQLite file that this process holds (`Single`), or in a database that several processes
-share (`Shared` of live/postgres/ownership.py): both are a `Shelf`. Most calls are done by the writer of a
-store (serve/writer.py). What takes long is done beside the writers, in threads of its own (`Room`).
+share (`Shared` of live/postgres/ownership.py): both are a `Shelf`. Most calls are carried out by the writer
+of a store (serve/writer.py). Long ones run beside the writers, in threads of their own (`Room`).
 """
 
 import asyncio
@@ -32,46 +32,46 @@ from unfog.validation import InputError
 if TYPE_CHECKING:
     from starlette.types import Scope
 
-MOST = 16  # operations that take long, at a time
+MOST = 16  # long operations at a time
 LARGE = 2  # of them with bodies that may be as large as a log
-LATER = 5  # seconds after which to ask again for what takes very long
-EVERY = 1.0  # seconds between looks for what has expired, and for keys that have changed
+LATER = 5  # seconds after which to retry a very long operation
+EVERY = 1.0  # seconds between checks for expired decisions and for changed keys
 STOPPING = "The service is stopping; nothing was done."
 log = logging.getLogger("unfog.serve")
 
 
 class Shelf(Protocol):
-    """What the service asks of a place for problems."""
+    """The stores of a service: one file, or those that this process owns in a database."""
 
-    single: bool  # whether there is one store for all
+    single: bool  # whether one store has all problems
 
     @property
     def trouble(self) -> str:
-        """Why nobody can be served from here at the moment, if so."""
+        """Why no problem can be served at the moment; "" if they can."""
 
     def adopt(self) -> None:
-        """Take what nobody serves."""
+        """Take over the problems that nobody serves."""
 
     def announce(self, url: str) -> None:
-        """Tell those who are refused where this process can be asked."""
+        """Publish the URL of this process for others who want its problems."""
 
     def here(self, name: str) -> Store | None:
-        """The open store that has it, if that is known without asking anybody."""
+        """The open store that has the problem, if that is known without asking the database."""
 
     def names(self) -> list[str]:
         """All problems there are."""
 
     def store(self, name: str) -> Store:
-        """The open store that has it; an error where that is elsewhere, or nobody's yet."""
+        """The open store that has the problem; raises if another process has it, or if nobody does."""
 
     def place(self, name: str) -> Store:
-        """The store in which a new problem of this name is to be made."""
+        """The store in which to create a problem of this name."""
 
     def stores(self) -> Sequence[Store]:
         """The stores that are open here."""
 
     def close(self) -> None:
-        """Write what is left, and give all of it back."""
+        """Commit and release all stores."""
 
 
 class Single:
@@ -81,7 +81,7 @@ class Single:
     trouble = ""
 
     def __init__(self, store: Store) -> None:
-        """It is open already."""
+        """The store must be open."""
         self._store = store
 
     def names(self) -> list[str]:
@@ -104,11 +104,11 @@ class Single:
         """It has been taken."""
 
     def stores(self) -> list[Store]:
-        """The one."""
+        """The only store."""
         return [self._store]
 
     def announce(self, url: str) -> None:
-        """Tell those who want the file where it can be reached."""
+        """Publish the URL of this process for others who want the file."""
         self._store.processor.log.announce(url)
 
     def close(self) -> None:
@@ -117,20 +117,20 @@ class Single:
 
 
 class Room:
-    """Places for what takes long: so much of it at a time, and no more.
+    """A limited number of slots for long operations, and the threads in which they run.
 
-    A place is taken before the body of a request is read, and left when its answer is sent: until then it
-    takes memory. Who finds none is told to ask again. Used by the event loop alone.
+    A slot is taken before the body of a request is read, and released when its answer is sent: until then it
+    takes memory. If none is free, the caller is told to retry. Used by the event loop alone.
     """
 
     def __init__(self) -> None:
-        """All are free."""
+        """All slots are free."""
         self._taken: Counter[str] = Counter()
         self._threads = ThreadPoolExecutor(MOST, "beside the writers")
 
     @contextmanager
     def place(self, operation: Operation) -> Iterator[None]:
-        """Where an operation may take its time; a complaint where there is none."""
+        """Take a slot for an operation; raise if none is free."""
         wanted = {"": MOST}
         if operation.large:
             wanted["large"] = LARGE
@@ -148,16 +148,16 @@ class Room:
             self._taken.subtract(wanted.keys())
 
     async def do(self, work: Callable[[], Any]) -> Any:
-        """What work comes to that is done by a thread."""
+        """Run work in a thread and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def close(self) -> None:
-        """No more of it; what is under way is not waited for."""
+        """Stop the threads without waiting for work under way."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class Readers:
-    """Requests whose bodies are on their way. When the service stops nobody waits for the rest of them.
+    """Requests whose bodies are being received. When the service stops, it does not wait for the rest.
 
     Used by the event loop alone.
     """
@@ -169,7 +169,7 @@ class Readers:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """A body is read; a complaint where the service stops before it is there."""
+        """Receive a body; raise if the service stops before it is complete."""
         if self._is_stopping:
             raise busy(STOPPING)
         task = asyncio.current_task()
@@ -184,7 +184,7 @@ class Readers:
             self._tasks.discard(task)
 
     def leave(self) -> None:
-        """The service stops."""
+        """Stop waiting for bodies, since the service stops."""
         self._is_stopping = True
         for task in self._tasks:
             task.cancel()
@@ -194,9 +194,9 @@ class Service:
     """The whole service; used by the event loop alone, which starts and stops it."""
 
     def __init__(self, shelf: Shelf, settings: Settings, doors: Doors) -> None:
-        """Nothing is read yet."""
+        """No log has been read yet."""
         self.shelf, self.settings, self.doors, self.metrics = shelf, settings, doors, Metrics()
-        self.ready, self.failed = False, ""  # why it could not stop in good order
+        self.ready, self.failed = False, ""  # why it could not shut down properly
         self._buckets, self.room, self.readers = Buckets(settings.rate), Room(), Readers()
         self.broken: dict[str, str] = {}  # problems that cannot be served, and why
         self._writers: dict[Store, Writer] = {}
@@ -205,11 +205,11 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Read the logs, and look from time to time for what has expired."""
+        """Read the logs, and start the checks for expired decisions and changed keys."""
         self._tasks += [asyncio.create_task(self._warm_up()), asyncio.create_task(self._watch())]
 
     def admit(self, scope: "Scope", headers: Mapping[bytes, bytes]) -> Caller:
-        """Who asks; a complaint of who may not come in, or asks too often."""
+        """Who sent a request; raises if they may not, or send too many."""
         try:
             caller = self.doors.caller(scope, headers)
         except Refused:
@@ -227,7 +227,9 @@ class Service:
                 log.error("keys could not be looked at: %s", described(error))
 
     async def _warm_up(self) -> None:
-        await asyncio.to_thread(import_module, "xarray")  # it takes long: no first look is to wait for it
+        await asyncio.to_thread(
+            import_module, "xarray"
+        )  # slow, so that the first request need not wait for it
         await asyncio.to_thread(self.shelf.adopt)
         for store in self.shelf.stores():
             for name in store.names():
@@ -236,7 +238,7 @@ class Service:
         self._tasks.append(asyncio.create_task(self._expire()))
 
     async def _load(self, store: Store, name: str) -> None:
-        """Read a problem's log; one that cannot be read does not keep others from being served."""
+        """Read a problem's log; a failure does not stop other problems from being served."""
         try:
             await asyncio.to_thread(store.processor.cache.load, name)
             self.broken.pop(name, None)
@@ -244,7 +246,7 @@ class Service:
             self._mark_broken(name, error)
 
     def _mark_broken(self, name: str, error: Exception) -> None:
-        """A problem cannot be served: that is told, and logged once."""
+        """Record why a problem cannot be served; the same reason is logged once."""
         why = words(error)
         if self.broken.get(name) != why:
             log.warning("problem %r cannot be served: %s", name, described(error))
@@ -271,12 +273,12 @@ class Service:
             await self.writer(store).ask(partial(_update, store, name))
             self.broken.pop(name, None)
         except Refused:
-            pass  # too much waits already: whoever asks next finds what has expired
+            pass  # the queue is full: the next request for the problem expires them
         except Exception as error:  # noqa: BLE001
             self._mark_broken(name, error)
 
     async def stop(self) -> None:
-        """Do what waits, write down what is remembered, and give the stores back. Again it does nothing."""
+        """Finish waiting work, write snapshots, and release the stores. A second call does nothing."""
         if self._stopping:
             return
         self._stopping = True
@@ -291,12 +293,12 @@ class Service:
             log.error("the store could not be closed: %s", described(error))
 
     async def close(self) -> None:
-        """When all requests are answered, those that were passed on as well: no more of them."""
+        """Close the connections to other processes, once all requests are answered."""
         if self._forwarder is not None:
             await self._forwarder.close()
 
     def writer(self, store: Store) -> Writer:
-        """The writer of a store."""
+        """The writer of a store, created at its first use."""
         writer = self._writers.get(store)
         if writer is None:
             writer = self._writers[store] = Writer(
@@ -305,7 +307,7 @@ class Service:
         return writer
 
     async def store(self, name: str, may_create: bool = False) -> Store:
-        """The store that has a problem, or is to have it; looked up in a thread if not known at once."""
+        """The store that has or will have a problem; looked up in a thread if it is not known."""
         here = self.shelf.here(name)
         look_up = self.shelf.place if may_create else self.shelf.store
         return await asyncio.to_thread(look_up, name) if here is None else here
@@ -315,12 +317,12 @@ class Service:
         return await self.store(problem, operation.may_create) if problem else self._get_only_store()
 
     async def passed_on(self, other: Elsewhere, name: str, request: Asked) -> Answer:
-        """What the process that serves a problem answers."""
+        """Forward a request to the process that serves the problem, and return its answer."""
         assert self._forwarder is not None  # nobody else serves a file
         return await self._forwarder.ask(other, request, partial(self._is_still, other.url, name))
 
     async def _is_still(self, url: str, name: str) -> bool:
-        """Whether a problem is served there; where nobody serves it by now, this process takes it over."""
+        """Whether that process still serves the problem; if nobody does, this process takes it over."""
         try:
             await self.store(name)
         except Elsewhere as other:
@@ -336,17 +338,17 @@ class Service:
         return self.shelf.stores()[0]
 
     def folders(self) -> list[Path]:
-        """Where files are, which is the operator's business alone."""
+        """The folders of stores and backups, which concern only the operator."""
         paths = [store.processor.log.path for store in self.shelf.stores()]
         folders = [path.parent for path in paths if path is not None]
         return folders if self.settings.backups is None else [*folders, self.settings.backups.resolve()]
 
     async def measured(self) -> bytes:
-        """What is counted, for Prometheus."""
+        """The metrics in the text format of Prometheus."""
         problems: dict[str, Vitals] = {}
         events: dict[tuple[str, str, str], int] = {}
         for store in self.shelf.stores() if self.ready else ():
-            with suppress(StoreError, Refused):  # it is busy, or closed: the rest is told
+            with suppress(StoreError, Refused):  # busy or closed: report the others
                 problems |= await self.writer(store).ask(partial(_read_vitals, store))
             events |= store.processor.written
         queue = sum(writer.waiting for writer in self._writers.values())
@@ -354,12 +356,12 @@ class Service:
         return self.metrics.text(Seen(problems, events, queue, ready))
 
     def trouble(self) -> str:
-        """Why nothing can be written, if so."""
+        """Why nothing can be written; "" if it can."""
         causes = [self.shelf.trouble, *(writer.trouble for writer in self._writers.values())]
         return "; ".join(filter(None, causes))
 
     async def do(self, operation: Operation, call: Call) -> Any:
-        """What an operation answers."""
+        """Carry out an operation and return its result."""
         if self._stopping:
             raise busy(STOPPING)
         if not self.ready:
@@ -373,7 +375,7 @@ class Service:
 def _read_vitals(store: Store) -> dict[str, Vitals]:
     by_problem, processor = {}, store.processor
     for name in store.names():
-        # One that cannot be served has none; why is logged elsewhere.
+        # A problem that cannot be served has none; why is logged elsewhere.
         with suppress(Exception), processor.lock:
             by_problem[name] = vitals(processor.cache.get(name), processor.now(name))
     return by_problem

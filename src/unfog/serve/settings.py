@@ -1,4 +1,4 @@
-"""What an operator may set."""
+"""The settings of an operator."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Settings:
-    """How the service is to behave; sizes in bytes."""
+    """Settings of the service; sizes are in bytes."""
 
-    modules: tuple[str, ...] = ()  # whose code problems may name, as module:name
-    backups: Path | None = None  # the folder where copies go; None: there are none
+    modules: tuple[str, ...] = ()  # that problems may load code from, as module:name
+    backups: Path | None = None  # the folder for backups; None: no backups
     queue: int = 512  # requests that may wait for a store
-    body: int = 1 << 20  # of a request
-    bulk: int = 64 << 20  # of a log that is taken in
+    body: int = 1 << 20  # of a request's body, at most
+    bulk: int = 64 << 20  # of an imported log, at most
     rate: float = 10_000.0  # requests a second of one caller
-    advertise: str | None = None  # where other processes reach this one
+    advertise: str | None = None  # the URL at which other processes reach this one

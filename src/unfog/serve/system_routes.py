@@ -20,7 +20,7 @@ from unfog.serve.forwarding import asked_by
 from unfog.serve.responses import Answer, as_json, headers_of
 from unfog.serve.service import Service
 
-AT_ONCE = 16  # problems that are asked about at a time
+AT_ONCE = 16  # problems that are summarised at a time
 LISTED = ("agent", "decisions", "decisions_today", "pending", "alarm")
 
 
@@ -40,7 +40,7 @@ async def problems(service: Service, scope: Scope) -> Answer:
 
 
 async def _glance(service: Service, name: str, scope: Scope) -> dict[str, Any]:
-    """A problem in a few numbers; why it has none, where it cannot be served."""
+    """A summary of a problem, or why it cannot be served."""
     nothing: dict[str, Any] = {"name": name, **dict.fromkeys(LISTED), "alarm": [], "error": None}
     if not service.ready:
         return nothing | {"error": "its log is being read"}
@@ -52,12 +52,12 @@ async def _glance(service: Service, name: str, scope: Scope) -> dict[str, Any]:
     except Elsewhere as other:
         return nothing | await _ask_other(service, other, name, scope)
     except Exception as error:  # noqa: BLE001
-        return nothing | {"error": words(error)}  # one problem does not keep others from being seen
+        return nothing | {"error": words(error)}  # do not hide the other problems
     return nothing | {part: about[part] for part in LISTED}
 
 
 async def _ask_other(service: Service, other: Elsewhere, name: str, scope: Scope) -> dict[str, Any]:
-    """What the process that serves a problem says of it."""
+    """The summary from the process that serves the problem."""
     try:
         request = asked_by(scope, headers_of(scope), b"", f"/v1/problems/{quote(name, safe='')}")
         answer = await service.passed_on(other, name, request)
@@ -119,7 +119,7 @@ class File(NamedTuple):
 
 @cache
 def page_files() -> dict[str, File]:
-    """All files of the page by their addresses; there are no others, whatever an address says."""
+    """All files of the page by their addresses; nothing else on the disk can be reached."""
     page = {}
     for name, item in _walk_files(files("unfog.serve").joinpath("page"), "/page"):
         kind = mimetypes.guess_type(item.name)[0] or "text/plain"
@@ -129,7 +129,7 @@ def page_files() -> dict[str, File]:
 
 
 def _walk_files(folder: Traversable, address: str) -> Iterator[tuple[str, Traversable]]:
-    """All files of a folder and of those in it, with their addresses."""
+    """All files below a folder, with their addresses."""
     for item in folder.iterdir():
         if item.is_dir():
             yield from _walk_files(item, f"{address}/{item.name}")

@@ -1,15 +1,15 @@
-"""The writer of a store: requests are done in turn, many with one commit.
+"""The writer of a store: requests are processed one after another, many with one commit.
 
-Requests wait in a bounded queue; when it is full they are refused before anything is decided. All that wait
-are taken together and done, one commit serves all of them, and they are answered once it is durable.
+Requests wait in a bounded queue; when it is full they are refused before anything is decided. All waiting
+requests are processed as a batch with one commit, and answered once it is durable.
 
-Short work is done on the event loop itself: two threads that compute take the interpreter from each other at
-every step. What takes long or has to wait is done in a thread of the store, and so is every commit. While
-that waits for the disk the loop reads further requests.
+Short work is done on the event loop itself, since two computing threads would keep taking the interpreter
+from each other. Work that takes long or has to wait is done in a thread of the store, and so is every commit.
+While that waits for the disk the loop reads further requests.
 
 What counts as short is measured for each problem (`Lengths`), since it depends on its arms, coordinates and
-agents, and on the machine. It is measured in processor time, which does not count what others take. Until
-something is known work counts as long.
+agents, and on the machine. It is measured in processor time, which excludes other threads. Until there are
+measurements, work counts as long.
 """
 
 import asyncio
@@ -25,38 +25,38 @@ from unfog.live.processor import Gathered, Processor
 from unfog.serve.errors import busy, described
 
 SHORT = 0.005  # seconds
-SHARE = 0.2  # of the newest in the mean
-MOST_AT_ONCE = 64  # how many share a commit: what is asked next waits for them
+SHARE = 0.2  # the weight of the newest time in the mean
+MOST_AT_ONCE = 64  # requests with one commit: the next ones wait for it
 log = logging.getLogger("unfog.serve")
 
 
 class Lengths:
-    """The mean of each problem's newest work, by name."""
+    """The moving average of the time that requests take, by problem."""
 
     def __init__(self) -> None:
-        """Nothing is known."""
+        """No time is known yet."""
         self._means: dict[str, float] = {}
 
     def add(self, name: str, seconds: float) -> None:
-        """Work that was done."""
+        """Record the time of a request."""
         before = self._means.get(name, seconds)
         self._means[name] = before + SHARE * (seconds - before)
 
     def is_short(self, name: str) -> bool:
-        """Whether what comes next will be done soon."""
+        """Whether the next request is likely to be short."""
         return self._means.get(name, SHORT) < SHORT
 
 
 class Waiting(NamedTuple):
-    """One thing that was asked for, and who waits for it."""
+    """A request in the queue, and the future of its answer."""
 
     work: Callable[[], Any]
     answer: "asyncio.Future[Any]"
-    short: str | None  # the problem that it is about, where it is short if others of that problem are
+    short: str | None  # its problem, if this kind of request is short; None if it takes long
 
 
 class Batch(NamedTuple):
-    """What was done together: answers, or errors in their place; and what is to be made durable."""
+    """Requests processed together: answers or exceptions, and the commit that makes them durable."""
 
     answers: list[Any]
     gathered: Gathered
@@ -68,9 +68,9 @@ class Writer:
     def __init__(
         self, processor: Processor, size: int, committed: Callable[[float], None], *, local: bool
     ) -> None:
-        """With a queue of this size; `committed` is told how long each commit took.
+        """`size` is that of the queue; `committed` is called with the seconds that each commit took.
 
-        `local`: whether it is a file, so that what is remembered of it is all that short work needs.
+        `local`: whether the store is a file, so that short work needs nothing but the state in memory.
         """
         self._processor, self.trouble = processor, ""  # why the last commit failed
         self._size, self._on_commit, self._local = size, committed, local
@@ -81,7 +81,7 @@ class Writer:
         self._snapshot_task: asyncio.Task[None] | None = None  # a snapshot that is being written
 
     def ask(self, work: Callable[[], Any], short: str | None = None) -> "asyncio.Future[Any]":
-        """Have it done; the answer comes once it is durable."""
+        """Put work into the queue; the future has the answer once it is durable."""
         if self._closed:
             raise busy("The service is stopping; nothing was done.")
         if len(self._queue) >= self._size:
@@ -95,11 +95,11 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """How many requests wait."""
+        """The number of waiting requests."""
         return len(self._queue)
 
     async def close(self) -> None:
-        """Do what waits, take no more, and end."""
+        """Finish waiting work, accept no more, and stop the thread."""
         self._closed = True
         if self._task is not None:
             await self._task
@@ -108,7 +108,7 @@ class Writer:
         await asyncio.to_thread(self._thread.shutdown)
 
     async def _run(self) -> None:
-        """Until nothing waits."""
+        """Process batches until the queue is empty."""
         while self._queue:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
             _deliver(batch, await self._process(batch))
@@ -117,30 +117,29 @@ class Writer:
         self._task = None
 
     async def _snapshot(self) -> None:
-        """Beside everything else: it is written from a copy, and only to make that takes the lock."""
+        """Write a snapshot in the background, from a copy; only making the copy takes the lock."""
         try:
             await asyncio.to_thread(self._processor.cache.save_if_due)
         except Exception as error:  # noqa: BLE001
-            log.error(
-                "a snapshot failed: %s", described(error)
-            )  # it is a cache: all that was asked for is done
+            # Nothing is lost: a snapshot is only a cache of the log.
+            log.error("a snapshot failed: %s", described(error))
         finally:
             self._snapshot_task = None
 
     async def _process(self, batch: list[Waiting]) -> list[Any]:
-        """Answers that are durable, or the errors in their place."""
+        """Process a batch; return durable answers, or exceptions in their place."""
         answers = list[Any]()
         try:
             outcome = self._do_now(batch) or await self._in_thread(self._do_all, batch)
             answers, started = outcome.answers, perf_counter()
             await self._in_thread(outcome.gathered.settle)
-        except StoreError as error:  # of all that was done nothing is known to be kept
+        except StoreError as error:  # it is not known what has been stored
             self._record_failure(error)
             return [one if isinstance(one, Exception) else error for one in answers] or [error] * len(batch)
         except Exception as error:  # noqa: BLE001
             log.error("a commit failed: %s", described(error))
             return [error] * len(batch)
-        if outcome.gathered.some:  # else it says nothing of the disk
+        if outcome.gathered.some:  # otherwise nothing was written to the disk
             self.trouble = ""
             self._on_commit(perf_counter() - started)
         for one in answers:
@@ -150,13 +149,13 @@ class Writer:
 
     def _record_failure(self, error: StoreError) -> None:
         if isinstance(error, Reserved) or self._processor.log.lost is not None:
-            return  # it says nothing of disk or database
-        if not self.trouble:  # once: it may go on for long
+            return  # the disk or database has not failed
+        if not self.trouble:  # log it once: a failure may last
             log.error("the store failed: %s", described(error))
         self.trouble = str(error)
 
     async def prove(self) -> None:
-        """Where the last commit failed, see whether another one would."""
+        """After a failed commit, check whether the store can be written to again."""
         if not self.trouble or self._closed:
             return
         try:
@@ -166,7 +165,7 @@ class Writer:
             self.trouble = described(error)
 
     def _do_now(self, batch: list[Waiting]) -> Batch | None:
-        """Done here and now, if it is short and need not wait for anybody."""
+        """Process a batch on the event loop if all of it is short and no lock is held."""
         if not self._local or not all(one.short and self._is_short(one.short) for one in batch):
             return None
         if self._processor.log.busy or not self._processor.lock.acquire(blocking=False):
@@ -185,12 +184,12 @@ class Writer:
 
     def _try_one(self, waiting: Waiting) -> Any:
         name, started = waiting.short, thread_time()
-        # To read a log takes long, once.
+        # The first request reads the log, which would distort the times.
         is_loaded = name is not None and self._processor.cache.is_loaded(name)
         try:
             return waiting.work()
         except Exception as error:  # noqa: BLE001
-            return error  # it is raised again where it was asked for
+            return error  # raised again for the caller
         finally:
             if name is not None and is_loaded:
                 self._times.add(name, thread_time() - started)
@@ -201,7 +200,7 @@ class Writer:
 
 def _deliver(batch: list[Waiting], answers: list[Any]) -> None:
     for waiting, answer in zip(batch, answers, strict=True):
-        if waiting.answer.done():  # whoever asked has gone
+        if waiting.answer.done():  # the caller is gone
             continue
         if isinstance(answer, Exception):
             waiting.answer.set_exception(answer)
