@@ -1,7 +1,7 @@
 """A player: one agent (agents/runner.py) in the middle of a simulated run.
 
-Round by round it is offered what the problem emits, takes an arm, is paid, and is shown the true contexts
-that are due. Where the problem shows true contexts on request, `Asking` decides when to ask.
+In each round it gets what the problem emits, chooses an arm, gets the reward, and sees the true contexts that
+are due. If the problem reveals true contexts on request, `Asking` decides when to ask.
 """
 
 from collections import deque
@@ -19,39 +19,39 @@ from unfog.simulation.job import Nature, emitted, refuse, truth_draws
 from unfog.worlds.problem import Emission, Problem, Truth
 
 MOST = 2.0
-FIRST = 2  # the question whose worth the level begins with
-RATE = 0.5  # of the level's logarithm, for a round above it
+FIRST = 2  # the number of the question whose worth is the first level
+RATE = 0.5  # the step of the level's logarithm after a round above it
 
 
 class Asking:
     """When to ask for a true context, in a batch of trials: where it is worth most, within a budget.
 
-    Every round adds a share of a reading to the credit, and a question takes one. It is asked where the
-    credit allows it and a true context is worth more than a level that is learnt on the way: a round that is
-    worth more raises the level by a factor, one that is not lowers it, by so much that in the long run the
-    share of rounds above it is the share that can be paid (H. Robbins, S. Monro, *A Stochastic Approximation
-    Method*). Credit is kept up to `MOST` readings, so that a question can be put off for a better one; credit
-    that could not be kept is spent on a question.
+    Every round adds a share of a question to the credit, and a question costs one. It is asked if the credit
+    suffices and a true context is worth more than a level that is learnt: a round that is worth more raises
+    the level by a factor, any other lowers it, so that in the long run the share of rounds above the level is
+    the share that the budget allows (H. Robbins, S. Monro, *A Stochastic Approximation Method*). Credit is
+    saved up to `MOST` questions, so that one can be put off for a better round; credit beyond that is
+    spent on a question.
 
     The level begins at the worth of the second question: before the first, next to nothing is known, and that
     one is worth many times any other.
     """
 
     def __init__(self, share: float, trials: int) -> None:
-        """Start with credit for one question, which the first round asks."""
+        """Start with credit for one question, which is asked in the first round."""
         self._share = share
         self._credit, self._level = np.ones(trials), np.zeros(trials)
         self.asked = np.zeros(trials)
 
     def next(self, worth: Array) -> Array:
-        """1 where to ask, 0 where not, for what a true context is worth now: (trials,)."""
+        """1 where to ask, 0 where not, (trials,), given what a true context is worth now."""
         above = worth >= self._level
         able = (self._credit >= 1) & (self._share > 0)
         ask = (able & (above | (self._credit + self._share > MOST))).astype(float)
-        moved = self._level * np.exp(RATE * (above - self._share))
+        level = self._level * np.exp(RATE * (above - self._share))
         self.asked = self.asked + ask
         begins = (ask > 0) & (self.asked == FIRST)
-        self._level = np.where(begins, worth, moved)
+        self._level = np.where(begins, worth, level)
         self._credit = self._credit - ask + self._share
         return ask
 
@@ -62,7 +62,7 @@ class Player:
     def __init__(
         self, agent: Agent, problem: Problem, truth: Truth, seed: int, trials: Sequence[int]
     ) -> None:
-        """Before the first round; only the privileged are shown a truth."""
+        """Before the first round; only a privileged agent gets the true bias."""
         self.agent, self.problem, self.features = agent, problem, truth.features
         several = problem.several
         self.runner = Runner(
@@ -79,37 +79,37 @@ class Player:
         self.asking = Asking(problem.revealed, len(trials)) if problem.asked and agent.can.appraise else None
 
     def round(self, emission: Emission, normals: Array, pay: Callable[[Ints], Array]) -> Decision:
-        """One round, as far as its reward: normals (trials, w)."""
+        """Play a round up to its reward: normals (trials, w)."""
         self.runner.advance()
         offer = offered(emission, np.asarray(self.number))
         self.number += 1
         return self.runner.play(offer, self.features, normals, pay)
 
     def reveal(self, decision: Decision, emission: Emission) -> Decision:
-        """Show a true context, late or at once, to those that see any; this round's decision."""
+        """Reveal the true context that is due, if the agent sees any; return this round's decision."""
         if not self.agent.sees_context:
             return decision
         if self.asking is not None:
-            told = self.agent, self.runner.setup, self.runner.memory(), decision.unit, decision.noisy
-            emission = emission._replace(revealed=self.asking.next(rounds.value_of_reveal(*told)))
+            args = self.agent, self.runner.setup, self.runner.memory(), decision.unit, decision.noisy
+            emission = emission._replace(revealed=self.asking.next(rounds.value_of_reveal(*args)))
         self.late.append((decision, to_reveal(emission)))
         late = self.problem.late
         if len(self.late) > late:
-            shown = self.runner.reveal("", *self.late.popleft())
-            self.recent.add("", shown)
+            revealed = self.runner.reveal("", *self.late.popleft())
+            self.recent.add("", revealed)
             past = self.recent.due("")
             if past is not None:
                 self.runner.revisit("", past)
-            return decision if late else shown
+            return decision if late else revealed
         return decision
 
 
 def played(
     problem: Problem, agent: Agent, number: int, trials: Sequence[int], seed: int
 ) -> Iterator[tuple[Emission, Decision]]:
-    """So many rounds of these trials, one by one, as the simulator plays them.
+    """Play so many rounds of these trials, as the simulator does, and yield them one by one.
 
-    Where contexts come late, decisions are those of the round, before its context came.
+    If contexts come late, decisions are those of the round, before its context is revealed.
     """
     truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
     refuse(agent, problem, truth.features)
@@ -128,15 +128,15 @@ def played(
 
 
 def offered(emission: Emission, number: Ints) -> Offer:
-    """What of all that nature makes in a round, which has this number, an agent may be shown."""
+    """The part of an emission that an agent may see, in the round of this number."""
     return Offer(emission.noisy, emission.mask, emission.unit, emission.bias, number, at=emission.at)
 
 
 def to_reveal(emission: Emission) -> Array:
-    """The true context (..., d), or where it, or a coordinate of it, will not be shown, not a number."""
-    context, shown = emission.context, emission.revealed
-    if shown is None:
+    """The true context (..., d), with NaN for coordinates that are not revealed."""
+    context, revealed = emission.context, emission.revealed
+    if revealed is None:
         return context
     xp = context.__array_namespace__()
-    shown = shown if shown.ndim == context.ndim else shown[..., None]
-    return xp.where(shown > 0, context, xp.nan)
+    revealed = revealed if revealed.ndim == context.ndim else revealed[..., None]
+    return xp.where(revealed > 0, context, xp.nan)

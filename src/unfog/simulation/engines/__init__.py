@@ -1,32 +1,32 @@
 """Engines, which play the rounds of a batch, and what each costs: `auto` takes the one that ends first.
 
-Each engine is a module of its own, imported when it is asked for. It plays any batch of a job anywhere: which
-batches, and in which process, is an executor's business.
+Each engine is a module of its own, imported when it is needed. It can play any batch of a job in any process:
+an executor decides which and where.
 
 The estimate of seconds is linear: an agent takes
 
     start + rounds (call batches + trials (each + root m^2 + arm K m))
 
-seconds, and where its learner keeps all past rounds, `past` for every multiplication of its steps, which on
+seconds, and if its learner keeps all past rounds, `past` for every multiplication of its steps, which on
 compiled engines work on the whole history from the first round on. Parts that take longer than those of the
-paper's agents say by how much (`cost`, as measured with NumPy for d = 5 and K = 40): rounds take 1 + cost
+paper's agents declare by how much (`cost`, as measured with NumPy for d = 5 and K = 40): rounds take 1 + cost
 times as long. Each engine's coefficients were fitted by hand to benchmarks/results, and a test holds them to
 a factor of three of every measurement there: they need to be right only to the factor that separates the
 engines.
 
-Memory is estimated by terms, each with a name and the fields to blame for it. A term is so many bytes for
-each trial that is played side by side, and so many for the process whatever the trials. It is there all the
-time, or in one stretch of the work, after which it is given back:
+Memory is estimated by terms, each with a name and the fields to blame for it. A term has bytes for each trial
+that is played side by side, and bytes for the process whatever the trials. They are allocated all the time,
+or in one phase of the work, after which they are freed:
 
-    start    the truth is made of its draws
-    block    the rounds of a block are made
+    start    the truth is computed from its draws
+    block    the rounds of a block are generated
     round    an agent plays a round
-    losses   what its rounds cost is read off
+    losses   the losses of its rounds are computed
 
-So the peak is what is there all the time, and the most that any one stretch takes besides. How many arrays of
-a kind there are at a time was counted in the code and checked against measured peaks
-(tests/simulation/test_memory.py): it needs to be right to a factor of two. Engines put their terms together
-from the functions here, and cut batches by the same.
+So the peak is what is allocated all the time, plus the most that any phase takes. How many arrays of a kind
+there are at a time was counted in the code and checked against measured peaks
+(tests/simulation/test_memory.py): it needs to be right to a factor of two. Engines assemble their terms from
+the functions here, and use them to choose the size of batches, too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,21 +42,21 @@ from unfog.worlds.problem import Problem
 NAMES = ("numpy", "numba", "jax", "cuda")
 AUTO, AS_TOLD = "auto", "as told"
 CANDIDATES = NAMES  # for `auto`
-STEPS_A_CALL = 4  # a step of a learner takes as long to call as a fourth of a round without
+STEPS_A_CALL = 4  # the call of a learner's step takes a fourth of that of a round without steps
 NUMBER = 8  # bytes
 ALWAYS, START, BLOCK, ROUND, LOSSES = "always", "start", "block", "round", "losses"
 ACTIONS, DIM = ("problem.actions", "problem.dim"), ("problem.dim",)
-PATHS = {  # draws of which there are some for every round, and the fields that say how many
+PATHS = {  # draws for every round, and the fields that determine their number
     "walk": ("problem.drift_rounds", "problem.dim"),
     "path": ("problem.path_rounds", "problem.units", "problem.dim"),
 }
 
 
 class Term(NamedTuple):
-    """Bytes that something takes."""
+    """A term of the memory estimate."""
 
     what: str
-    fields: tuple[str, ...]  # that it hangs on; none where it cannot be helped
+    fields: tuple[str, ...]  # that it depends on; none if it is unavoidable
     each: float = 0.0  # for a trial
     fixed: float = 0.0  # for the process
     when: str = ALWAYS
@@ -76,14 +76,14 @@ class Cost(NamedTuple):
     root: float  # times m^2
     arm: float  # times K m
     past: float  # times the multiplications of a learner's steps
-    share: float  # of the rounds of the run that its steps work on, on average
-    parts: float = 1.0  # times what parts say that they cost with NumPy
+    share: float  # of the run's rounds that its steps work on, on average
+    parts: float = 1.0  # times the cost that parts declare for NumPy
 
     def seconds(self, job: Job, trials: int, processes: int = 1) -> float:
         """The estimate for a job; processes beyond the number of batches have nothing to do."""
-        return sum(self._agent(job, agent, trials, processes) for agent in job.agents)
+        return sum(self._agent_seconds(job, agent, trials, processes) for agent in job.agents)
 
-    def _agent(self, job: Job, agent: Agent, trials: int, processes: int) -> float:
+    def _agent_seconds(self, job: Job, agent: Agent, trials: int, processes: int) -> float:
         known, chain = job.problem.knowledge(), agent.can.sample
         m, arms, batches = known.prior_mean.shape[0], job.problem.arms(), -(-trials // self.batch)
         trial, call = self.each + self.root * known.prior_cov.size + self.arm * arms * m, self.call
@@ -99,35 +99,35 @@ class Engine(Protocol):
 
     name: str
     packages: tuple[str, ...]  # those besides NumPy whose versions decide results
-    shares_work: bool  # whether several processes are faster than one; not where one takes the device whole
+    shares_work: bool  # whether several processes are faster than one; not if one uses the whole device
 
     @property
     def label(self) -> str:
-        """Its name and, where there is a choice, the device it runs on."""
+        """Its name and, if there is a choice, the device it runs on."""
         return self.name
 
     def refuse(self, job: Job) -> None:
-        """Raise InputError for what it cannot do."""
+        """Raise InputError if it cannot play the job."""
         ...
 
     def settle(self, precision: str | None) -> str | None:
-        """The precision it computes in, where it is asked for this one or for none."""
+        """The precision it computes in, given the one that was requested, if any."""
         return precision
 
     def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
-        """How long it is estimated to take."""
+        """The estimated seconds."""
         ...
 
     def batch(self, job: Job, trials: int) -> int:
-        """How many trials to play side by side: the same however many workers there are."""
+        """How many trials to play side by side, for any number of workers."""
         ...
 
     def terms(self, job: Job) -> list[Term]:
-        """Where the memory of one of its processes goes."""
+        """The terms of the memory of one of its processes."""
         ...
 
     def device(self) -> int | None:
-        """Bytes of the device that a batch lies on; None: it is the machine's own memory."""
+        """Bytes of memory of the device; None if it uses the machine's own."""
         return None
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
@@ -136,77 +136,77 @@ class Engine(Protocol):
 
 
 def check_name(name: Any, field: str = "engine") -> str:
-    """The name of an engine, or `auto`; any other is refused."""
+    """Return the name of an engine, or `auto`; raise for any other."""
     return one_of(field, name, (*NAMES, AUTO))
 
 
 def engine(name: str) -> Engine:
-    """The engine of this name; what it needs is imported now."""
-    home = "numba.engine" if name == "numba" else name
-    found: Engine = import_module(f"{__name__}.{home}").ENGINE
-    return found
+    """The engine of this name; its packages are imported now."""
+    module = "numba.engine" if name == "numba" else name
+    engine: Engine = import_module(f"{__name__}.{module}").ENGINE
+    return engine
 
 
 def choose(jobs: Sequence[Job], trials: int, workers: int, wanted: str) -> tuple[Engine, str]:
-    """The one engine that will play all of these jobs, which differ in their problem alone, and why."""
+    """The engine that plays all of these jobs, which differ only in their problem, and the reason."""
     if wanted == AUTO:
-        return _cheapest(jobs, trials, workers)
-    found = engine(wanted)
+        return _choose_cheapest(jobs, trials, workers)
+    backend = engine(wanted)
     for job in jobs:
-        found.refuse(job)
-    return found, AS_TOLD
+        backend.refuse(job)
+    return backend, AS_TOLD
 
 
-def _cheapest(jobs: Sequence[Job], trials: int, workers: int) -> tuple[Engine, str]:
-    """The engine that is estimated to finish first, of those that can do it."""
+def _choose_cheapest(jobs: Sequence[Job], trials: int, workers: int) -> tuple[Engine, str]:
+    """The engine with the shortest estimate, of those that can play the jobs."""
     able: list[tuple[float, Engine]] = []
     without: list[tuple[str, InputError | ModuleNotFoundError]] = []
     for name in CANDIDATES:
         try:
-            found, _ = choose(jobs, trials, workers, name)
-            able.append((sum(found.seconds(job, trials, workers) for job in jobs), found))
+            candidate, _ = choose(jobs, trials, workers, name)
+            able.append((sum(candidate.seconds(job, trials, workers) for job in jobs), candidate))
         except (InputError, ModuleNotFoundError) as error:
             without.append((name, error))
     if not able:
         errors = [error for _, error in without]
         raise next((e for e in errors if isinstance(e, ModuleNotFoundError)), errors[0])
-    told = ", ".join(f"{found.label} about {seconds:.1f} s" for seconds, found in able)
-    lacking = "".join(f"; {_why_not(name, error)}" for name, error in without)
-    return min(able, key=lambda one: one[0])[1], f"estimated to finish first ({told}){lacking}"
+    estimates = ", ".join(f"{candidate.label} about {seconds:.1f} s" for seconds, candidate in able)
+    excluded = "".join(f"; {_describe_exclusion(name, error)}" for name, error in without)
+    return min(able, key=lambda one: one[0])[1], f"estimated to finish first ({estimates}){excluded}"
 
 
-def _why_not(name: str, error: InputError | ModuleNotFoundError) -> str:
-    """Why an engine is no candidate, in a few words."""
+def _describe_exclusion(name: str, error: InputError | ModuleNotFoundError) -> str:
+    """Why an engine is not a candidate, in a few words."""
     if isinstance(error, ModuleNotFoundError):
         return f"not {name} ({error.name} is not installed)"
     return str(error.value) if error.field == "engine" else f"not {name} ({error})"
 
 
 def counted(terms: Iterable[Term], trials: int) -> list[Term]:
-    """The terms that are there at the peak: those of all the time, and those of the largest stretch."""
+    """The terms at the peak: those that are always there, and those of the largest phase."""
     by_stretch: dict[str, list[Term]] = {}
     for term in terms:
         by_stretch.setdefault(term.when, []).append(term)
     always = by_stretch.pop(ALWAYS, [])
-    return always + max(by_stretch.values(), key=lambda some: _total(some, trials), default=[])
+    return always + max(by_stretch.values(), key=lambda some: _total_bytes(some, trials), default=[])
 
 
 def peak(terms: Iterable[Term], trials: int) -> int:
     """Bytes of a process that plays so many trials side by side."""
-    return _total(counted(terms, trials), trials)
+    return _total_bytes(counted(terms, trials), trials)
 
 
 def for_each(terms: Iterable[Term]) -> int:
-    """Bytes that one trial more takes."""
+    """Bytes that one more trial takes."""
     return max(1, peak([term._replace(fixed=0.0) for term in terms], 1))
 
 
-def _total(terms: Sequence[Term], trials: int) -> int:
+def _total_bytes(terms: Sequence[Term], trials: int) -> int:
     return sum(term.bytes(trials) for term in terms)
 
 
 def truth(problem: Problem) -> list[Term]:
-    """What nature fixes once a trial, and what it is made of."""
+    """The terms of a trial's truth, and of the draws it is computed from."""
     draws = {name: prod(one.shape) for name, one in problem.truth_draws().items()}
     terms = [
         Term("the features of all actions", ACTIONS, NUMBER * problem.table()),
@@ -222,7 +222,7 @@ def truth(problem: Problem) -> list[Term]:
 
 
 def world(job: Job, copies: int) -> list[Term]:
-    """What all trials share: covariances with their roots, so many of theta's, and samples of contexts."""
+    """The terms that all trials share: covariances with their roots, and samples of contexts."""
     known = job.problem.knowledge()
     samples = sum(atoms.size for atoms in (known.contexts, known.sample) if atoms is not None)
     return [
@@ -232,18 +232,18 @@ def world(job: Job, copies: int) -> list[Term]:
 
 
 def theta(job: Job) -> int:
-    """Numbers of a covariance of theta: m^2, or those of its blocks; of what a learner keeps, whole."""
+    """Numbers in a covariance of theta: m^2, or those of its blocks if no learner needs it dense."""
     known = job.problem.knowledge()
-    whole = any(agent.learner.dense for agent in job.agents)
-    return known.prior_mean.size**2 if whole else known.prior_cov.size
+    is_dense = any(agent.learner.dense for agent in job.agents)
+    return known.prior_mean.size**2 if is_dense else known.prior_cov.size
 
 
 def beliefs(job: Job, *, kept: float, made: float) -> list[Term]:
-    """Matrices of every trial: so many times what a learner keeps, and makes while it learns."""
+    """The terms of beliefs; `kept` and `made` count the copies of matrices kept and made while learning."""
     squares = [agent.learner.squares for agent in job.agents]
-    own = max(agent.denoiser.squares for agent in job.agents)
+    denoiser_squares = max(agent.denoiser.squares for agent in job.agents)
     dim, units = job.problem.knowledge().context_mean.shape[0], job.problem.several
-    states = (units * (dim + 2) ** 2 if units > 1 else dim**2) * own
+    states = (units * (dim + 2) ** 2 if units > 1 else dim**2) * denoiser_squares
     return [
         Term("what agents believe of theta", ACTIONS, kept * NUMBER * theta(job) * sum(squares)),
         Term("updates of theta", ACTIONS, made * NUMBER * theta(job) * max(squares), when=ROUND),
@@ -252,19 +252,19 @@ def beliefs(job: Job, *, kept: float, made: float) -> list[Term]:
 
 
 def history(agent: Agent, job: Job) -> int:
-    """Numbers that an agent keeps for a trial, and needs for a step, where its learner keeps past rounds."""
+    """Numbers that an agent stores for a trial, and needs for a step, if its learner keeps past rounds."""
     keeps = agent.can.keep_rounds
     return 0 if keeps is None else keeps.room(job.problem.knowledge(), job.rounds)
 
 
 def weights(job: Job) -> int:
-    """Numbers that a posterior over a sample of contexts takes for a moment, in one round of a trial."""
+    """Temporary numbers of a posterior over a sample of contexts, in one round of a trial."""
     known = job.problem.knowledge()
     return 3 * max(0 if atoms is None else len(atoms) for atoms in (known.contexts, known.sample))
 
 
 def drawn(job: Job) -> int:
-    """Standard normals that the choosers take in a round, at most."""
+    """The most standard normals that a chooser needs in a round."""
     known = job.problem.knowledge()
     return max(agent.chooser.normals(known) for agent in job.agents)
 

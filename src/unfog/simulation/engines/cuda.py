@@ -1,15 +1,15 @@
 """The engine of one GPU kernel: for Gaussian problems with quadratic features, many times the compiled scan.
 
-JAX makes the truth of every trial, where and as its own engine does; kernel.cu plays the rounds. The kernel
-serves denoisers with gains that all trials share, `Conjugate` and `Scaled`, `Thompson` and `RandUcb`.
+JAX generates the truth of every trial as in its own engine; kernel.cu plays the rounds. The kernel supports
+denoisers with gains that all trials share, `Conjugate` and `Scaled`, `Thompson` and `RandUcb`.
 
-Its source, for one problem and one agent, is their numbers in front of kernel.cu. It is told of a denoiser by
-numbers that `gains` reads off the denoiser itself, by showing it unit vectors, so that no formula of an agent
-is written a second time.
+Its source, for one problem and one agent, is their numbers followed by kernel.cu. A denoiser is described by
+numbers that `gains` finds by applying the denoiser itself to unit vectors, so that no formula of an agent is
+written a second time.
 
 It is compiled and launched by the driver and NVRTC alone, which come with JAX for GPUs. Arrays are JAX's own:
-its context is the device's primary one, which a kernel of ours shares, so that a pointer is all there is to
-hand over. Compiled kernels are kept beside JAX's (`XDG_CACHE_HOME/unfog/cuda`).
+its context is the device's primary one, which our kernel shares, so that passing a pointer is enough.
+Compiled kernels are cached beside JAX's (`XDG_CACHE_HOME/unfog/cuda`).
 """
 
 import ctypes
@@ -47,7 +47,7 @@ from unfog.worlds.synthetic import GaussianProblem
 BATCH = 2**17  # trials side by side
 COST = Cost(BATCH, 3.0, call=1e-5, each=1e-10, root=1e-12, arm=4e-13, past=0.0, share=1.0)
 OTHERS = "numpy, numba, jax, auto"
-THREADS = 256, 128  # of a block, the larger first: it is faster where there is room for its actions
+THREADS = 256, 128  # of a block; the larger is faster if there is memory for its actions
 OPTIONS = ("--prec-div=false", "--prec-sqrt=false", "--std=c++17")
 CAPABILITY = (75, 76)  # attributes of a device: major, minor
 BLOCK_SHARED_MOST = 97  # attribute of a device: bytes of shared memory that a block can ask for
@@ -80,7 +80,7 @@ _SINCOS_DOUBLE = "#define SINCOS(turns, s, c) sincospi(2 * (turns), s, c)"
 
 
 class Block(NamedTuple):
-    """How many trials a block of threads plays, and the bytes of its shared memory: 0, or their actions'."""
+    """The trials that a block of threads plays, and the bytes of its shared memory for actions, or 0."""
 
     threads: int
     shared: int
@@ -96,28 +96,28 @@ class Gains(NamedTuple):
 
 
 def kernel_source(
-    problem: GaussianProblem, agent: Agent, decompose: bool, given: bool, precision: str, block: Block
+    problem: GaussianProblem, agent: Agent, decompose: bool, host_draws: bool, precision: str, block: Block
 ) -> str:
-    """The text to be compiled for a GPU."""
-    told, text = numbers(problem, agent, decompose, given), kernel()
+    """The source to compile for a GPU."""
+    constants, text = numbers(problem, agent, decompose, host_draws), kernel()
     sizes = f"#define THREADS {block.threads}\n#define IN_SHARED {int(block.shared > 0)}"
-    return "\n".join([_on_device(precision), sizes, told, text, _ENTRY])
+    return "\n".join([_define_types(precision), sizes, constants, text, _ENTRY])
 
 
 def block_size(problem: GaussianProblem, precision: str, most: int) -> Block:
-    """The largest block whose actions fit into so much shared memory; where none does, they stay outside."""
+    """The largest block whose actions fit into so much shared memory; if none does, they stay outside."""
     each = problem.arms() * problem.dim * np.dtype(precision).itemsize
-    fitting = [Block(threads, threads * each) for threads in THREADS if threads * each <= most]
-    return fitting[0] if fitting else Block(THREADS[-1], 0)
+    blocks = [Block(threads, threads * each) for threads in THREADS if threads * each <= most]
+    return blocks[0] if blocks else Block(THREADS[-1], 0)
 
 
 def kernel() -> str:
-    """The text that all problems and agents share."""
+    """The source that all problems and agents share."""
     return (resources.files("unfog.simulation.engines") / "kernel.cu").read_text("utf-8")
 
 
-def _on_device(precision: str) -> str:
-    """What numbers and functions are called there."""
+def _define_types(precision: str) -> str:
+    """Define the names of types and functions for a precision."""
     single = precision == "float32"
     names = _SINGLE if single else _DOUBLE
     lines = [
@@ -130,8 +130,8 @@ def _on_device(precision: str) -> str:
     return "\n".join(lines + [f"#define {name} {called}" for name, called in names.items()])
 
 
-def numbers(problem: GaussianProblem, agent: Agent, decompose: bool, given: bool) -> str:
-    """What is the same in every round and trial: sizes and switches, settings, and arrays."""
+def numbers(problem: GaussianProblem, agent: Agent, decompose: bool, host_draws: bool) -> str:
+    """Define what all rounds and trials share: sizes and switches, settings, and arrays."""
     learner, chooser = agent.learner, agent.chooser
     scaled, bounds = isinstance(learner, Scaled), isinstance(chooser, RandUcb)
     switches = {
@@ -140,7 +140,7 @@ def numbers(problem: GaussianProblem, agent: Agent, decompose: bool, given: bool
         "SCALES": learner.scales if isinstance(learner, Scaled) else 1,
         "SCALED": int(scaled),
         "RANDUCB": int(bounds),
-        "GIVEN": int(given),
+        "GIVEN": int(host_draws),
         "SEES": int(agent.sees_context),
         "PRIVILEGED": int(agent.can.see_bias is not None),
         "DECOMPOSE": int(decompose),
@@ -152,10 +152,11 @@ def numbers(problem: GaussianProblem, agent: Agent, decompose: bool, given: bool
         settings[field.upper()] = vars(chooser)[field] if bounds else 1.0
     lines = [f"#define {name} {value}" for name, value in switches.items()]
     lines += [f"#define {name} ((real){float(value)!r})" for name, value in settings.items()]
-    return "\n".join(lines + [_table(name, values) for name, values in _arrays(problem, agent).items()])
+    lines += [_format_table(name, values) for name, values in _arrays(problem, agent).items()]
+    return "\n".join(lines)
 
 
-def _table(name: str, values: Array) -> str:
+def _format_table(name: str, values: Array) -> str:
     entries = ", ".join(repr(float(value)) for value in np.ravel(values))
     return f"TABLE {name}[] = {{{entries}}};"
 
@@ -168,12 +169,12 @@ def _arrays(problem: GaussianProblem, agent: Agent) -> dict[str, Array]:
     known, d = problem.knowledge(), problem.dim
     shrinkage = as_told(known)
     setup, first = set_up(problem, agent)
-    noisy, context = _probes(d)
-    added = np.zeros((2 * d + 1, d))
+    noisy, context = _make_probes(d)
+    totals = np.zeros((2 * d + 1, d))
     if isinstance(first, Tally):
         seen = context if agent.sees_context else None
-        added = added + agent.denoiser.update(setup, first, noisy, seen).total
-    slopes = (added[1:] - added[0]).T
+        totals = totals + agent.denoiser.update(setup, first, noisy, seen).total
+    slopes = (totals[1:] - totals[0]).T
     return {
         "MEAN": known.context_mean,
         "CONTEXT_ROOT": np.linalg.cholesky(known.context_cov),
@@ -183,75 +184,75 @@ def _arrays(problem: GaussianProblem, agent: Agent) -> dict[str, Array]:
         "LEFT": np.diagonal(shrinkage.cov),
         "ON_NOISY": slopes[:, :d],
         "ON_CONTEXT": slopes[:, d:],
-        "START": added[0],
+        "START": totals[0],
     }
 
 
 def gains(problem: GaussianProblem, agent: Agent, rounds: int) -> Gains:
-    """What the denoiser does with a measurement and a total in every round."""
+    """The denoiser's gains for a measurement and a total in every round."""
     d = problem.dim
     setup, first = set_up(problem, agent)
-    noisy, total = _probes(d)
-    every = np.arange(float(rounds)).reshape(rounds, 1)
-    belief = agent.denoiser.predict(setup, Tally(every, total) if isinstance(first, Tally) else first, noisy)
+    noisy, total = _make_probes(d)
+    counts = np.arange(float(rounds)).reshape(rounds, 1)
+    belief = agent.denoiser.predict(setup, Tally(counts, total) if isinstance(first, Tally) else first, noisy)
     means = np.broadcast_to(belief.mean, (rounds, *noisy.shape))
     cov = np.broadcast_to(belief.cov, (rounds, 1, d, d))[:, 0]
     slopes = (means[:, 1:] - means[:, :1]).swapaxes(1, 2)
     return Gains(means[:, 0], cov, slopes[:, :, :d], slopes[:, :, d:])
 
 
-def _probes(dim: int) -> tuple[Array, Array]:
-    """Two arguments, of which all are zero but one entry: (2d + 1, d) each."""
+def _make_probes(dim: int) -> tuple[Array, Array]:
+    """Unit vectors over two arguments, after a row of zeros: (2d + 1, d) each."""
     unit = np.eye(2 * dim + 1, 2 * dim, k=-1)
     return unit[:, :dim], unit[:, dim:]
 
 
 def set_up(problem: GaussianProblem, agent: Agent) -> tuple[Any, Any]:
-    """The denoiser set up; a bias that it is told is taken off the measurement, so here it is told zero."""
+    """Set up the denoiser; a bias that it knows is subtracted from the measurement, so here it is zero."""
     privilege = None if agent.can.see_bias is None else Privilege(np.zeros(problem.dim))
     setup = agent.denoiser.setup(problem.knowledge(), privilege)
     return setup, agent.denoiser.start(setup)
 
 
 class Kernel:
-    """A loaded kernel; the pointers go into one structure."""
+    """A loaded kernel, whose pointers are passed in one structure."""
 
     def __init__(self, cubin: bytes, block: Block) -> None:
-        """Load it into the primary context."""
+        """Load the kernel into the primary context."""
         module, self._function, self._block = ctypes.c_void_p(), ctypes.c_void_p(), block
-        _enter()
+        _enter_context()
         _check(_driver().cuModuleLoadData(ctypes.byref(module), cubin), "cuModuleLoadData")
         _check(_driver().cuModuleGetFunction(ctypes.byref(self._function), module, b"play"), "play")
         _check(_driver().cuFuncSetAttribute(self._function, SHARED_MOST, block.shared), "cuFuncSetAttribute")
 
     def __call__(self, pointers: Sequence[int], trials: int, rounds: int, first: int) -> None:
-        """Play, and wait for the end of it."""
-        _enter()
-        together = (ctypes.c_void_p * len(pointers))(*pointers)
+        """Play the rounds, and wait until they are done."""
+        _enter_context()
+        arguments = (ctypes.c_void_p * len(pointers))(*pointers)
         counts = [ctypes.c_int(number) for number in (trials, rounds, first)]
-        told = (ctypes.c_void_p * 4)(*(ctypes.addressof(x) for x in (together, *counts)))
+        params = (ctypes.c_void_p * 4)(*(ctypes.addressof(x) for x in (arguments, *counts)))
         threads, shared = self._block
         grid = (-(-trials // threads), 1, 1, threads, 1, 1)
-        launched = _driver().cuLaunchKernel(self._function, *grid, shared, None, told, None)
-        _check(launched, "cuLaunchKernel")
+        code = _driver().cuLaunchKernel(self._function, *grid, shared, None, params, None)
+        _check(code, "cuLaunchKernel")
         _check(_driver().cuCtxSynchronize(), "the kernel")
 
 
 @lru_cache(maxsize=64)
 def compiled(source: str, block: Block) -> Kernel:
-    """The kernel of a source, compiled for the device that is there, or kept from another time."""
-    target = f"sm_{_capability()}"
+    """The kernel of a source, compiled for this device, or read from the cache."""
+    target = f"sm_{_read_capability()}"
     digest = hashlib.sha256("\n".join([source, target, *OPTIONS]).encode()).hexdigest()
-    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unfog" / "cuda" / digest
-    cubin = _read(kept)
+    path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unfog" / "cuda" / digest
+    cubin = _read_cubin(path)
     if cubin is None:
         cubin = _compile(source, target)
-        _write(kept, cubin)
+        _write_cubin(path, cubin)
     return Kernel(cubin, block)
 
 
-def _read(path: Path) -> bytes | None:
-    """What is kept there, if it is whole: the hash of the rest stands in front."""
+def _read_cubin(path: Path) -> bytes | None:
+    """Read a cached kernel; None if there is none, or its hash, which precedes it, is wrong."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -259,8 +260,8 @@ def _read(path: Path) -> bytes | None:
     return content[32:] if hashlib.sha256(content[32:]).digest() == content[:32] else None
 
 
-def _write(path: Path, cubin: bytes) -> None:
-    """Keep it, where that can be done."""
+def _write_cubin(path: Path, cubin: bytes) -> None:
+    """Cache a kernel, if the folder can be written to."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, hashlib.sha256(cubin).digest() + cubin)
@@ -272,14 +273,14 @@ def _compile(source: str, target: str) -> bytes:
         rtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None), "NVRTC"
     )
     options = [option.encode() for option in (f"--gpu-architecture={target}", *OPTIONS)]
-    failed = rtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
-    if failed:
-        log = _text(rtc, program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
+    code = rtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    if code:
+        log = _read_text(rtc, program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
         raise RuntimeError(f"the kernel does not compile: {log.decode(errors='replace')}")
-    return _text(rtc, program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")
+    return _read_text(rtc, program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")
 
 
-def _text(rtc: Any, program: Any, size_of: str, get: str) -> bytes:
+def _read_text(rtc: Any, program: Any, size_of: str, get: str) -> bytes:
     size = ctypes.c_size_t()
     _check(rtc[size_of](program, ctypes.byref(size)), size_of)
     text = ctypes.create_string_buffer(size.value)
@@ -287,34 +288,34 @@ def _text(rtc: Any, program: Any, size_of: str, get: str) -> bytes:
     return text.raw
 
 
-def _capability() -> str:
-    return "".join(str(_attribute(which)) for which in CAPABILITY)
+def _read_capability() -> str:
+    return "".join(str(_read_attribute(which)) for which in CAPABILITY)
 
 
 def most_shared() -> int:
-    """Bytes of shared memory that a block can have on the device that is there."""
-    return _attribute(BLOCK_SHARED_MOST)
+    """Bytes of shared memory that a block can have on this device."""
+    return _read_attribute(BLOCK_SHARED_MOST)
 
 
-def _attribute(which: int) -> int:
-    device, found = ctypes.c_int(), ctypes.c_int()
+def _read_attribute(which: int) -> int:
+    device, value = ctypes.c_int(), ctypes.c_int()
     _check(_driver().cuInit(0), "cuInit")
     _check(_driver().cuDeviceGet(ctypes.byref(device), 0), "cuDeviceGet")
-    _check(_driver().cuDeviceGetAttribute(ctypes.byref(found), which, device), "cuDeviceGetAttribute")
-    return found.value
+    _check(_driver().cuDeviceGetAttribute(ctypes.byref(value), which, device), "cuDeviceGetAttribute")
+    return value.value
 
 
 @lru_cache(maxsize=1)
-def _primary() -> ctypes.c_void_p:
+def _get_context() -> ctypes.c_void_p:
     context = ctypes.c_void_p()
     _check(_driver().cuInit(0), "cuInit")
     _check(_driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), "cuDevicePrimaryCtxRetain")
     return context
 
 
-def _enter() -> None:
-    """Into the context that JAX's arrays live in."""
-    _check(_driver().cuCtxSetCurrent(_primary()), "cuCtxSetCurrent")
+def _enter_context() -> None:
+    """Enter the context of JAX's arrays."""
+    _check(_driver().cuCtxSetCurrent(_get_context()), "cuCtxSetCurrent")
 
 
 @lru_cache(maxsize=1)
@@ -327,17 +328,17 @@ def _driver() -> Any:
 
 @lru_cache(maxsize=1)
 def _nvrtc() -> Any:
-    """The compiler: the system's, or the one among the packages that JAX needs on a GPU."""
-    for place in (*NAMES, *_packaged()):
+    """Load the compiler: the system's, or the one in the packages that JAX needs on a GPU."""
+    for name in (*NAMES, *_list_packaged()):
         try:
-            return ctypes.CDLL(place)
+            return ctypes.CDLL(name)
         except OSError:
             continue
     allowed = "numpy, numba, jax, auto; it comes with JAX for GPUs: pip install 'jax[cuda13]'"
     raise InputError("engine", "cuda needs NVIDIA's compiler NVRTC", allowed)
 
 
-def _packaged() -> list[str]:
+def _list_packaged() -> list[str]:
     spec = find_spec("nvidia")
     folders = [Path(folder) for folder in spec.submodule_search_locations or ()] if spec else []
     return [str(file) for folder in folders for file in sorted(folder.glob("*/lib/libnvrtc.so.*"))]
@@ -349,10 +350,10 @@ def _check(code: int, what: str) -> None:
 
 
 def refuse_what_it_cannot(job: Job) -> None:
-    """Only one GPU, the quadratic Gaussian problem, and denoisers of the catalogue.
+    """Raise unless there is one GPU, a quadratic Gaussian problem, and denoisers of the catalogue.
 
-    Denoisers of one's own are refused even where they look right: that one is affine can be tested for the
-    catalogue alone.
+    Other denoisers are refused even if they look right: tests show only for the catalogue that they are
+    affine.
     """
     if jax_engine.platform() != "gpu" and not on_host():
         raise InputError("engine", "cuda needs a GPU", OTHERS)
@@ -363,12 +364,12 @@ def refuse_what_it_cannot(job: Job) -> None:
     if not job.problem.plain:
         raise InputError("engine", "cuda serves plain channels", OTHERS)
     for agent in job.agents:
-        if not _serves(job.problem, agent):
+        if not _can_play(job.problem, agent):
             raise InputError("engine", f"cuda cannot run {agent.name}", OTHERS)
 
 
-def _serves(problem: GaussianProblem, agent: Agent) -> bool:
-    """A denoiser with shared gains, two learners, of which one without a mixture, and two choosers."""
+def _can_play(problem: GaussianProblem, agent: Agent) -> bool:
+    """Whether the kernel has the agent's denoiser, learner and chooser."""
     if not any(agent.denoiser == row.denoiser for row in AGENTS.values()):
         return False
     _, first = set_up(problem, agent)
@@ -386,23 +387,26 @@ def on_host() -> bool:
 class _Program:
     """The kernel of one agent on one problem, and what it starts from."""
 
-    def __init__(self, problem: GaussianProblem, agent: Agent, decompose: bool, given: bool, precision: str):
-        """Compiled at once, or kept from another time."""
+    def __init__(
+        self, problem: GaussianProblem, agent: Agent, decompose: bool, host_draws: bool, precision: str
+    ):
+        """Compile the kernel, or read it from the cache."""
         self.problem, self.agent, self.precision = problem, agent, precision
         self.losses = len(regret.names(decompose))
         block = block_size(problem, precision, most_shared())
-        source = kernel_source(problem, agent, decompose, given, precision, block)
+        source = kernel_source(problem, agent, decompose, host_draws, precision, block)
         self.kernel = compiled(source, block)
-        self.truth = jax_engine.Program(problem, agent, decompose, given, precision, trial_last=True).truth
+        program = jax_engine.Program(problem, agent, decompose, host_draws, precision, trial_last=True)
+        self.truth = program.truth
         self.begin = jax.jit(self._begin)
 
     def _begin(self, draws: dict[str, Array]) -> tuple[list[Array], list[Array]]:
-        """The truth (actions, theta, bias) and all that rounds change, trial-last and in this precision."""
+        """The truth (actions, theta, bias) and the state that rounds change, trial-last in this precision."""
         d, truth = self.problem.dim, self.truth(draws)
         trials, features = truth.theta.shape[0], truth.features
         table: Any = features
         actions = jnp.moveaxis(table.table[..., d : 2 * d], 0, -1).reshape(-1, trials)
-        root, mean, rates, weights = _prior(self.agent, self.problem.knowledge())
+        root, mean, rates, weights = _read_prior(self.agent, self.problem.knowledge())
         lower = np.tril_indices(root.shape[-1])
         lines = [root[:, lower[0], lower[1]].reshape(-1), mean.reshape(-1), rates, weights, np.zeros(d)]
         lines += [np.zeros(self.losses)] * 2
@@ -410,8 +414,8 @@ class _Program:
         return [x.astype(self.precision) for x in (actions, truth.theta.T, truth.bias.T)], state
 
 
-def _prior(agent: Agent, known: Knowledge) -> tuple[Array, Array, Array, Array]:
-    """Roots (scales, m, m), means, rates and logarithms of weights of what is believed before any reward."""
+def _read_prior(agent: Agent, known: Knowledge) -> tuple[Array, Array, Array, Array]:
+    """Roots (scales, m, m), means, rates and logarithms of weights of the belief before any reward."""
     state: Any = agent.learner.start(known, None)
     if isinstance(agent.learner, Scaled):
         return state.beliefs.root, state.beliefs.mean, state.rates, state.weights
@@ -424,8 +428,8 @@ _program = lru_cache(maxsize=64)(_Program)
 def _play(job: Job, agent: Agent, draws: jax_engine.Randomness, tick: Tick) -> tuple[Array, Array]:
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
     problem: Any = job.problem
-    given, size = job.draws == "numpy", len(draws.ids)
-    program = _program(problem, agent, job.decompose, given, draws.dtype)
+    host_draws, size = job.draws == "numpy", len(draws.ids)
+    program = _program(problem, agent, job.decompose, host_draws, draws.dtype)
     truth, state = program.begin(draws.truth)
     table = [x.reshape(job.rounds, -1) for x in gains(problem, agent, job.rounds)]
     schedule = np.concatenate(table, 1).astype(draws.dtype)
@@ -435,23 +439,23 @@ def _play(job: Job, agent: Agent, draws: jax_engine.Randomness, tick: Tick) -> t
         last = min(first + jax_engine.STRIDE, job.rounds)
         points = np.union1d(*(x[(x > first) & (x <= last)] for x in (job.grid, job.curve)))
         totals = jnp.zeros((max(1, len(points)), program.losses, size), draws.dtype)
-        told = [x[first:last] if given else jnp.stack(x) for x in (draws.world, choices)]
+        inputs = [x[first:last] if host_draws else jnp.stack(x) for x in (draws.world, choices)]
         slots = np.full(last - first, -1, np.int32)
         slots[points - first - 1] = np.arange(len(points))
-        arrays = [*truth, *told, jnp.asarray(schedule[first:last]), jnp.asarray(slots), *state, totals]
-        # Arrays that the kernel changes are nobody else's: they come of `begin` and of the line above.
+        arrays = [*truth, *inputs, jnp.asarray(schedule[first:last]), jnp.asarray(slots), *state, totals]
+        # The kernel modifies arrays that nobody else has: they come from `begin` and the line above.
         pointers = [jax.block_until_ready(x).unsafe_buffer_pointer() for x in arrays]
         program.kernel(pointers, size, last - first, first)
         at_grid, at_curve = (np.flatnonzero(np.isin(points, x)) for x in (job.grid, job.curve))
-        stored += [np.asarray(_at(totals, at_grid), np.float64)] if len(at_grid) else []
-        moments += [_moments(_at(totals, at_curve)[:, :, : len(draws.trials)])] if len(at_curve) else []
+        stored += [np.asarray(_take(totals, at_grid), np.float64)] if len(at_grid) else []
+        moments += [_moments(_take(totals, at_curve)[:, :, : len(draws.trials)])] if len(at_curve) else []
         tick((last - first) * len(draws.trials))
     return np.concatenate(stored), np.concatenate(moments) if moments else np.empty((0, program.losses, 2))
 
 
-def _at(totals: Any, places: Ints) -> Any:
-    """The totals at these places; no copy where they are all of them."""
-    return totals if len(places) == len(totals) else totals[places]
+def _take(totals: Any, indices: Ints) -> Any:
+    """The totals at these indices; without a copy if that is all of them."""
+    return totals if len(indices) == len(totals) else totals[indices]
 
 
 def _moments(totals: Any) -> Array:
@@ -466,16 +470,16 @@ class Cuda(jax_engine.Jax):
     name = "cuda"
 
     def refuse(self, job: Job) -> None:
-        """Refuse all but the problems and agents that the kernel knows."""
+        """Refuse problems and agents that the kernel does not support."""
         super().refuse(job)
         refuse_what_it_cannot(job)
 
-    def settle(self, asked: str | None) -> str | None:
-        """Single unless told."""
-        return asked or "float32"
+    def settle(self, wanted: str | None) -> str | None:
+        """By default single precision."""
+        return wanted or "float32"
 
     def seconds(self, job: Job, trials: int, workers: int = 1) -> float:  # noqa: ARG002
-        """Compiling takes seconds."""
+        """The estimate, including seconds for the compiler."""
         return COST.seconds(job, trials)
 
     def batch(self, job: Job, trials: int) -> int:  # noqa: ARG002
@@ -483,12 +487,12 @@ class Cuda(jax_engine.Jax):
         return -(-trials // -(-trials // BATCH))
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
-        """Cumulative losses of these trials, as the other engines give them."""
+        """Cumulative losses of these trials, like those of the other engines."""
         jax_engine.keep_compiled_programs()
-        told = job._replace(precision=self.settle(job.precision))
+        settled = job._replace(precision=self.settle(job.precision))
         with jax.enable_x64(True):
-            draws = jax_engine.Randomness(told, trials, job.batch)
-            played = [_play(told, agent, draws, tick) for agent in job.agents]
+            draws = jax_engine.Randomness(settled, trials, job.batch)
+            played = [_play(settled, agent, draws, tick) for agent in job.agents]
         return jax_engine.part(job, played, len(trials))
 
 

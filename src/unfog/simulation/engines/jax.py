@@ -1,17 +1,17 @@
 """The engine compiled by JAX, for a CPU, a GPU or several devices: the same contract as the NumPy engine.
 
 One agent on one problem is a compiled loop over rounds, batched over trials. The maths is the agents',
-worlds' and features' own, unchanged. A program is compiled for a batch size and not for a horizon, except
-where the learner keeps all past rounds: the rounds to play are an argument. For a GPU all that is kept
-between rounds lies trial-last, so that neighbouring threads read neighbouring numbers; on a CPU it lies
+worlds' and features' own, unchanged. A program is compiled for a batch size and not for a horizon, unless the
+learner keeps all past rounds: the rounds to play are an argument. On a GPU everything that is kept between
+rounds is stored trial-last, so that neighbouring threads read neighbouring numbers; on a CPU it is stored
 trial-first, as the maths is written.
 
-Random numbers are made on the device: Threefry-2x32 words (J. K. Salmon, M. A. Moraes, R. O. Dror and D. E.
-Shaw, *Parallel random numbers: as easy as 1, 2, 3*), turned into normals by Box and Muller. The key is made
-of seed, trial and purpose, and the counter of round and position, so that a draw depends on nothing else: not
-on the batch, nor on the device that makes it or on how trials are spread over devices. Both words of a pair
-are used. With `draws="numpy"` those of the NumPy engine are fed instead: both engines then take the same
-actions and agree to rounding.
+Random numbers are generated on the device: Threefry-2x32 words (J. K. Salmon, M. A. Moraes, R. O. Dror and
+D. E. Shaw, *Parallel random numbers: as easy as 1, 2, 3*), turned into normals by Box and Muller. The key
+consists of seed, trial and purpose, and the counter of round and position, so that a draw depends on nothing
+else: not on the batch, the device, or how trials are spread over devices. Both words of a pair are used. With
+`draws="numpy"` those of the NumPy engine are used instead: both engines then choose the same arms and agree
+to rounding.
 """
 
 import os
@@ -50,17 +50,17 @@ from unfog.theory import regret
 from unfog.validation import LARGEST, InputError
 from unfog.worlds.problem import Emission, Problem, Truth
 
-STRIDE = 500  # rounds between two looks at the clock, so that progress shows and an interrupt is heard
+STRIDE = 500  # rounds in a call of the program, after which progress is reported and interrupts are handled
 COSTS = {  # by platform
     "cpu": Cost(2**12, 2.5, call=5e-6, each=3.5e-7, root=2.3e-9, arm=9.5e-10, past=2e-10, share=1.0, parts=2),
     "gpu": Cost(2**17, 3.0, call=6e-5, each=3e-10, root=6e-12, arm=1.7e-12, past=1e-12, share=1.0),
 }
-PROCESS = 350e6  # bytes: the interpreter, JAX, its compiler and ourselves
+PROCESS = 350e6  # bytes: the interpreter, JAX, its compiler and unfog
 
 Words: TypeAlias = Any
 """An array of unsigned 32-bit numbers."""
 
-_TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_SHIFTS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def threefry(key: tuple[Words, Words], first: Words, second: Words) -> tuple[Words, Words]:
@@ -68,9 +68,9 @@ def threefry(key: tuple[Words, Words], first: Words, second: Words) -> tuple[Wor
     keys = (*key, key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
     a, b = first + keys[0], second + keys[1]
     for block in range(5):
-        for turn in _TURNS[block % 2]:
+        for shift in _SHIFTS[block % 2]:
             a = a + b
-            b = ((b << np.uint32(turn)) | (b >> np.uint32(32 - turn))) ^ a
+            b = ((b << np.uint32(shift)) | (b >> np.uint32(32 - shift))) ^ a
         a, b = a + keys[(block + 1) % 3], b + (keys[(block + 2) % 3] + np.uint32(block + 1))
     return a, b
 
@@ -85,7 +85,7 @@ def keys(seed: tuple[Words, Words], trials: Words, purpose: str) -> tuple[Words,
     return threefry(seed, trials, np.uint32(purpose_number(purpose)) + 0 * trials)
 
 
-def _pairs(key: tuple[Words, Words], counter: Words, count: int, dtype: str) -> tuple[Array, Array]:
+def _draw_pairs(key: tuple[Words, Words], counter: Words, count: int, dtype: str) -> tuple[Array, Array]:
     """Two numbers strictly between 0 and 1 for each of `count` positions: (..., count, n) each."""
     xp = key[0].__array_namespace__()
     positions = xp.arange(count, dtype=xp.uint32)[:, None]
@@ -98,43 +98,43 @@ def _pairs(key: tuple[Words, Words], counter: Words, count: int, dtype: str) -> 
 def uniforms(key: tuple[Words, Words], counter: Words, count: int, dtype: str) -> Array:
     """Numbers strictly between 0 and 1: keys (n,) and counters (...,) -> (..., count, n)."""
     xp = key[0].__array_namespace__()
-    drawn: Array = xp.concat(_pairs(key, counter, (count + 1) // 2, dtype), axis=-2)
-    return drawn[..., :count, :]
+    numbers: Array = xp.concat(_draw_pairs(key, counter, (count + 1) // 2, dtype), axis=-2)
+    return numbers[..., :count, :]
 
 
 def normals(key: tuple[Words, Words], counter: Words, count: int, dtype: str) -> Array:
     """Standard normals: keys (n,) and counters (...,) -> (..., count, n)."""
     xp = key[0].__array_namespace__()
-    near, far = _pairs(key, counter, (count + 1) // 2, dtype)
+    near, far = _draw_pairs(key, counter, (count + 1) // 2, dtype)
     radius, angle = xp.sqrt(-2 * xp.log(near)), xp.asarray(2 * np.pi, dtype=dtype) * far
-    drawn: Array = xp.concat([radius * xp.cos(angle), radius * xp.sin(angle)], axis=-2)
-    return drawn[..., :count, :]
+    numbers: Array = xp.concat([radius * xp.cos(angle), radius * xp.sin(angle)], axis=-2)
+    return numbers[..., :count, :]
 
 
 class Inputs(NamedTuple):
-    """What a batch of trials starts from; draws lie trial-last."""
+    """The inputs of a batch of trials; draws are stored trial-last."""
 
     draws: dict[str, Array]  # (size, trials) each: the truth, as standard draws
     setup: Any  # the agent's parameters
     shrinkage: Shrinkage
     world: Any  # keys, two words (trials,), or the draws (rounds, w, trials)
-    shown: Any  # likewise for what is shown of true contexts; empty where all is shown
+    revealed: Any  # likewise for what is revealed of true contexts; empty if all is
     choices: Any  # likewise for the agent
-    steps: Any  # likewise for its learner's chain, (rounds, steps, n, trials); empty where it has none
+    steps: Any  # likewise for its learner's chain, (rounds, steps, n, trials); empty if it has none
     active: Array  # (trials,) 1, or 0 for a trial that only fills up the batch
 
 
 class Stretch(NamedTuple):
-    """Some rounds in a row; its tables always have one length, so that one program serves every horizon."""
+    """Consecutive rounds; its tables always have the same length, so that a program fits every horizon."""
 
     first: Any
     last: Any  # exclusive
-    slots: Array  # (STRIDE,) where each round's totals are stored
+    slots: Array  # (STRIDE,) the index at which each round's totals are stored
     curve_slots: Array  # (STRIDE,) likewise for the moments
 
 
 class Carry(NamedTuple):
-    """What a round hands to the next."""
+    """The state that a round passes to the next."""
 
     memory: Any
     totals: Array  # (losses, trials)
@@ -143,29 +143,29 @@ class Carry(NamedTuple):
 
 
 class Program:
-    """Compiled at first use for each batch size."""
+    """An agent on a problem, compiled at first use for each batch size."""
 
     def __init__(
         self,
         problem: Problem,
         agent: Agent,
         decompose: bool,
-        given: bool,
+        host_draws: bool,
         precision: str,
         trial_last: bool,
         room: int | None = None,
     ) -> None:
-        """Nothing is compiled yet. `room` is how many rounds a learner can remember that keeps them."""
+        """Nothing is compiled yet. `room` is how many rounds a learner that keeps them can remember."""
         self.problem, self.agent, self.decompose = problem, agent, decompose
-        self.given, self.precision, self.trial_last = given, precision, trial_last
+        self.host_draws, self.precision, self.trial_last = host_draws, precision, trial_last
         self.known, self.room = problem.knowledge(), room
         self.losses = regret.names(decompose, discrete=problem.discrete)
         self.begin = jax.jit(self._begin, static_argnames=("points", "curve"))
         self.advance = jax.jit(self._advance, donate_argnums=0)
-        self.sound = jax.jit(self._sound)
+        self.sound = jax.jit(self._is_sound)
 
     def cast(self, tree: Any) -> Any:
-        """Numbers in the precision of the maths; whole numbers and truth values as they are."""
+        """Cast floats to the precision of the maths; leave integers and booleans."""
 
         def one(x: Any) -> Array:
             return jnp.asarray(
@@ -183,11 +183,11 @@ class Program:
 
     def _normals(self, source: Any, t: Array, width: int) -> Array:
         """Standard normals of a round, (trials, width)."""
-        drawn = source[t] if self.given else normals(source, t, width, self.precision)
-        return drawn.mT
+        draws = source[t] if self.host_draws else normals(source, t, width, self.precision)
+        return draws.mT
 
     def _advance_chain(self, inputs: Inputs, memory: Any, t: Array) -> Any:
-        """Take the learner's steps, where it has any."""
+        """Take the learner's steps, if it has any."""
         chain = self.agent.can.sample
         if chain is None or self.room is None:
             return memory
@@ -195,52 +195,52 @@ class Program:
 
         def step(number: Any, memory: Any) -> Any:
             counter = t * chain.steps + number
-            drawn = (
+            draws = (
                 inputs.steps[t, number]
-                if self.given
+                if self.host_draws
                 else normals(inputs.steps, counter, width, self.precision)
             )
-            return self.cast(rounds.advance_chain(self.agent, inputs.setup, memory, drawn.mT))
+            return self.cast(rounds.advance_chain(self.agent, inputs.setup, memory, draws.mT))
 
-        memory = _shaped(memory, jax.eval_shape(step, 0, memory))
+        memory = _broadcast_like(memory, jax.eval_shape(step, 0, memory))
         return jax.lax.fori_loop(0, chain.steps, step, memory)
 
-    def _emitted(self, inputs: Inputs, truth: Truth, drawn: Array, t: Any) -> Emission:
-        """A round, with what will be shown of it; uniforms have double precision, as NumPy's have."""
+    def _emit(self, inputs: Inputs, truth: Truth, normal: Array, t: Any) -> Emission:
+        """What the world emits and reveals in a round; uniforms have double precision, as with NumPy."""
         if not self.problem.chosen:
-            return self.cast(self.problem.emit(truth, drawn, t))
+            return self.cast(self.problem.emit(truth, normal, t))
         width = reveal_uniforms(self.problem)
-        source = inputs.shown
-        found = source[t] if self.given else uniforms(source, t, width, "float64")
-        return self.cast(emitted(self.problem, truth, drawn, found.mT, t))
+        source = inputs.revealed
+        uniform = source[t] if self.host_draws else uniforms(source, t, width, "float64")
+        return self.cast(emitted(self.problem, truth, normal, uniform.mT, t))
 
-    def _round(self, inputs: Inputs, truth: Truth, memory: Any, t: Any) -> tuple[Any, Array]:
+    def _play_round(self, inputs: Inputs, truth: Truth, memory: Any, t: Any) -> tuple[Any, Array]:
         """One round of every trial: the agent's memory after it, and the losses (losses, trials)."""
         agent = self.agent
-        drawn = self._normals(inputs.world, t, self.problem.round_normals())
-        emission = self._emitted(inputs, truth, drawn, t)
+        normal = self._normals(inputs.world, t, self.problem.round_normals())
+        emission = self._emit(inputs, truth, normal, t)
         memory = self._advance_chain(inputs, memory, t)
         choice = self._normals(inputs.choices, t, agent.chooser.normals(self.known))
 
-        paid = list[Array]()
+        rewards = list[Array]()
 
         def pay(arm: Ints) -> Array:
-            seen = truth.features.at(emission.context).row(arm)
-            paid.append(self.problem.reward(jnp.vecdot(seen, truth.theta), drawn))
-            return paid[-1]
+            row = truth.features.at(emission.context).row(arm)
+            rewards.append(self.problem.reward(jnp.vecdot(row, truth.theta), normal))
+            return rewards[-1]
 
-        told, offer = (agent, inputs.setup, memory, truth.features), offered(emission, t)
-        # At once: the engine refuses worlds that show contexts late. Shown in part, or where theta is drawn
-        # with the belief's root, of which there are many, the order of reward and context is NumPy's.
+        args, offer = (agent, inputs.setup, memory, truth.features), offered(emission, t)
+        # The context comes at once: the engine refuses worlds that reveal it late. If revealed in part, or if theta
+        # is drawn with the belief's root, which is not unique, reward and context are in NumPy's order.
         context = to_reveal(emission) if agent.sees_context else None
-        either = agent.awaits_context or not agent.chooser.draws_theta
-        whole = context if emission.revealed is None and either else None
-        memory, decision = rounds.play(*told, offer, choice, pay, whole)
-        if context is not None and whole is None:
+        at_once = agent.awaits_context or not agent.chooser.draws_theta
+        context_now = context if emission.revealed is None and at_once else None
+        memory, decision = rounds.play(*args, offer, choice, pay, context_now)
+        if context is not None and context_now is None:
             memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, context)
         best = regret.best_context(inputs.shrinkage, emission, truth.bias, self.problem.has_bias)
         exact = self.decompose and self.problem.discrete
-        found = regret.of_round(
+        by_name = regret.of_round(
             self.problem.rewards,
             truth.features,
             truth.theta,
@@ -252,9 +252,9 @@ class Program:
             self.decompose,
             self.cast(self.problem.posterior(truth, emission)) if exact else None,
         )
-        losses = jnp.stack([found[name] for name in self.losses])
-        # Added up in float64 whatever the precision of the maths: a long run is a sum of many small losses.
-        return self.cast(memory), jnp.where(_sound(emission, *paid), losses, jnp.nan).astype(jnp.float64)
+        losses = jnp.stack([by_name[name] for name in self.losses])
+        # Losses are added up in float64 whatever the precision: a long run is a sum of many small ones.
+        return self.cast(memory), jnp.where(_finite(emission, *rewards), losses, jnp.nan).astype(jnp.float64)
 
     def _begin(self, inputs: Inputs, memory: Any, points: int, curve: int) -> Carry:
         """The carry before the first round: the first memory, repeated for every trial."""
@@ -262,61 +262,61 @@ class Program:
 
         def after(memory: Any) -> Any:
             first = jnp.zeros((), jnp.int32)
-            return self._round(inputs, self.truth(inputs.draws), memory, first)[0]
+            return self._play_round(inputs, self.truth(inputs.draws), memory, first)[0]
 
-        for _ in range(2):  # a part that is still the same for all trials after one round is not after two
-            memory = _shaped(memory, jax.eval_shape(after, memory))
+        for _ in range(2):  # some arrays that all trials share after one round differ after two
+            memory = _broadcast_like(memory, jax.eval_shape(after, memory))
         stored, moments = jnp.zeros((points, losses, trials)), jnp.zeros((curve, losses, 2))
         return Carry(self._pack(memory), jnp.zeros((losses, trials)), stored, moments)
 
     def _advance(self, carry: Carry, inputs: Inputs, stretch: Stretch) -> Carry:
         """Play the rounds of a stretch."""
-        kept = self._pack(self.truth(inputs.draws))
+        packed = self._pack(self.truth(inputs.draws))
 
         def body(t: Array, carry: Carry) -> Carry:
-            memory, losses = self._round(inputs, self._unpack(kept), self._unpack(carry.memory), t)
+            memory, losses = self._play_round(inputs, self._unpack(packed), self._unpack(carry.memory), t)
             totals = carry.totals + losses
             stored = carry.stored.at[stretch.slots[t - stretch.first]].set(totals)
             moments = carry.moments
             if moments.shape[0]:
                 slot = stretch.curve_slots[t - stretch.first]
-                moments = moments.at[slot].set(_moments(totals, inputs.active))
+                moments = moments.at[slot].set(_compute_moments(totals, inputs.active))
             return Carry(self._pack(memory), totals, stored, moments)
 
         return jax.lax.fori_loop(stretch.first, stretch.last, body, carry)
 
-    def _sound(self, carry: Carry, setup: Any) -> Any:
-        """Whether what the agent believes of theta is within bounds."""
+    def _is_sound(self, carry: Carry, setup: Any) -> Any:
+        """Whether the belief about theta is within bounds."""
         belief = self.agent.learner.belief(setup.learner, self._unpack(carry.memory).learner)
         most = min(LARGEST, float(jnp.finfo(self.precision).max) / 2)
         return (jnp.abs(belief.mean) <= most).all()
 
     def _pack(self, memory: Any) -> Any:
-        return _move(memory, 0, -1) if self.trial_last else memory
+        return _move_axis(memory, 0, -1) if self.trial_last else memory
 
     def _unpack(self, memory: Any) -> Any:
-        return _move(memory, -1, 0) if self.trial_last else memory
+        return _move_axis(memory, -1, 0) if self.trial_last else memory
 
 
-def _sound(emission: Emission, paid: Array) -> Any:
-    """Where all that a world made is finite, (trials,): a compiled loop cannot complain of what is not."""
+def _finite(emission: Emission, paid: Array) -> Any:
+    """Where all that a world emits is finite, (trials,): a compiled loop cannot raise."""
     seen = jnp.isfinite(emission.context).all(-1) & jnp.isfinite(emission.noisy).all(-1)
     return seen & jnp.isfinite(paid)
 
 
-def _shaped(tree: Any, like: Any) -> Any:
-    """Every array repeated to the shape of its like."""
+def _broadcast_like(tree: Any, like: Any) -> Any:
+    """Broadcast every array to the shape and type of its counterpart."""
     return jax.tree.map(lambda x, y: jnp.broadcast_to(x, y.shape).astype(y.dtype), tree, like)
 
 
-def _move(tree: Any, source: int, target: int) -> Any:
-    """Every array with one axis moved; scalars are shared by all trials and stay, and so do functions."""
+def _move_axis(tree: Any, source: int, target: int) -> Any:
+    """Move an axis of every array; scalars, which all trials share, and functions stay."""
     return jax.tree.map(
         lambda x: jnp.moveaxis(x, source, target) if isinstance(x, jax.Array) and x.ndim else x, tree
     )
 
 
-def _moments(totals: Array, active: Array) -> Array:
+def _compute_moments(totals: Array, active: Array) -> Array:
     """Mean and sum of squared deviations over the active trials: (losses, 2)."""
     mean = (totals * active).sum(-1) / active.sum()
     return jnp.stack([mean, (active * (totals - mean[:, None]) ** 2).sum(-1)], -1)
@@ -327,13 +327,13 @@ def platform() -> str:
     return str(jax.default_backend())
 
 
-def precision(asked: str | None) -> str:
-    """The precision of the maths: float32 on a GPU and float64 elsewhere, unless told."""
-    return asked or ("float32" if platform() == "gpu" else "float64")
+def precision(wanted: str | None) -> str:
+    """The precision of the maths: by default float32 on a GPU and float64 elsewhere."""
+    return wanted or ("float32" if platform() == "gpu" else "float64")
 
 
 def offer_flow(platform: str) -> None:
-    """Let the maths decide while it runs, on this platform."""
+    """Provide the maths with JAX's conditionals and loops on this platform."""
     offer(jnp, Flow(jax.lax.cond, jax.lax.while_loop, calls=platform == "cpu"))
 
 
@@ -346,19 +346,19 @@ def keep_compiled_programs() -> None:
 
 
 def part(job: Job, played: list[tuple[Array, Array]], trials: int) -> Part:
-    """What each agent gave, totals (points, losses, trials) and moments, under the names of the losses."""
+    """The totals (points, losses, trials) and moments of all agents, by the names of the losses."""
     names = job.losses
-    found = {n: np.stack([stored[:, i, :trials].T for stored, _ in played]) for i, n in enumerate(names)}
+    arrays = {n: np.stack([stored[:, i, :trials].T for stored, _ in played]) for i, n in enumerate(names)}
     if len(job.curve):
-        found |= {MOMENTS + n: np.stack([m[:, i] for _, m in played]) for i, n in enumerate(names)}
-    return found
+        arrays |= {MOMENTS + n: np.stack([m[:, i] for _, m in played]) for i, n in enumerate(names)}
+    return arrays
 
 
 class Randomness:
     """The draws of a batch of trials, on the device, trial-last; the same for every agent."""
 
     def __init__(self, job: Job, trials: range, batch: int) -> None:
-        """Fill the batch up, evenly for all devices."""
+        """Pad the batch to a multiple of the devices."""
         devices = len(jax.devices())
         size = -(-max(batch, len(trials)) // devices) * devices
         self.job, self.trials, self.padded = job, trials, range(trials.start, trials.start + size)
@@ -367,14 +367,14 @@ class Randomness:
         self.active = (self.ids < trials.stop).astype(jnp.float64)
         self.truth = self._truth()
         self.world = self.rounds("rounds", job.problem.round_normals())
-        self.shown = self._shown()
+        self.revealed = self._reveal_draws()
 
     def _truth(self) -> dict[str, Array]:
-        """The draws that make the truth: (size, trials) by name."""
+        """The draws that determine the truth: (size, trials) by name."""
         wanted, seed = self.job.problem.truth_draws(), self.job.seed
         if self.job.draws == "numpy":
-            given = truth_draws(seed, self.padded, wanted)
-            return {n: spread(jnp.asarray(x.reshape(len(x), -1).T, self.dtype)) for n, x in given.items()}
+            values = truth_draws(seed, self.padded, wanted)
+            return {n: spread(jnp.asarray(x.reshape(len(x), -1).T, self.dtype)) for n, x in values.items()}
 
         shapes = tuple((name, draws.law, prod(draws.shape)) for name, draws in wanted.items())
         return _draws(seed_words(seed), self.ids, shapes, self.dtype)
@@ -382,19 +382,19 @@ class Randomness:
     def rounds(self, purpose: str, width: int) -> Any:
         """A key per trial, or the draws themselves: (rounds, width, trials)."""
         if self.job.draws == "numpy":
-            given = RoundDraws(self.job.seed, self.padded, purpose, width).next(self.job.rounds)
-            return spread(jnp.asarray(given.transpose(1, 2, 0), self.dtype))
+            draws = RoundDraws(self.job.seed, self.padded, purpose, width).next(self.job.rounds)
+            return spread(jnp.asarray(draws.transpose(1, 2, 0), self.dtype))
         return _keys(seed_words(self.job.seed), self.ids, purpose)
 
-    def _shown(self) -> Any:
-        """As `rounds`, for what is shown of true contexts, in double precision; empty where all is shown."""
+    def _reveal_draws(self) -> Any:
+        """Like `rounds`, for what is revealed of true contexts, in double precision; empty if all is."""
         width = reveal_uniforms(self.job.problem)
         if not width:
             return ()
         if self.job.draws == "device":
             return _keys(seed_words(self.job.seed), self.ids, "revealed")
-        drawn = RoundDraws(self.job.seed, self.padded, "revealed", width, law="uniform").next(self.job.rounds)
-        return spread(jnp.asarray(drawn.transpose(1, 2, 0)))
+        draws = RoundDraws(self.job.seed, self.padded, "revealed", width, law="uniform").next(self.job.rounds)
+        return spread(jnp.asarray(draws.transpose(1, 2, 0)))
 
     def steps(self, agent: Agent) -> Any:
         """A key per trial for the learner's chain, or its draws: (rounds, steps, width, trials)."""
@@ -405,20 +405,20 @@ class Randomness:
             return _keys(seed_words(job.seed), self.ids, "learner")
         known = job.problem.knowledge()
         shape = job.rounds, chain.steps, chain.normals(known, job.rounds), len(self.padded)
-        whole, given = np.zeros(shape, self.dtype), StepDraws(job.seed, self.padded, chain, known)
-        for seen in range(job.rounds):
-            drawn = given.next(seen).transpose(0, 2, 1)
-            whole[seen, :, : drawn.shape[1]] = drawn
-        return spread(jnp.asarray(whole))
+        steps, source = np.zeros(shape, self.dtype), StepDraws(job.seed, self.padded, chain, known)
+        for t in range(job.rounds):
+            draws = source.next(t).transpose(0, 2, 1)
+            steps[t, :, : draws.shape[1]] = draws
+        return spread(jnp.asarray(steps))
 
 
-# Compiled, because hundreds of small steps one by one would take longer than a batch of rounds.
+# Compiled, since hundreds of small operations one by one would take longer than a batch of rounds.
 _keys = jax.jit(keys, static_argnames="purpose")
 
 
 @partial(jax.jit, static_argnames=("shapes", "dtype"))
 def _draws(seed: Any, trials: Any, shapes: tuple[tuple[str, str, int], ...], dtype: str) -> dict[str, Array]:
-    """The draws that make the truth: (size, trials) by name."""
+    """The draws that determine the truth: (size, trials) by name."""
     make = {"normal": normals, "uniform": uniforms}
     zero = jnp.zeros((), jnp.uint32)
     return {name: make[law](keys(seed, trials, name), zero, size, dtype) for name, law, size in shapes}
@@ -435,14 +435,14 @@ def spread(values: Array) -> Array:
 
 
 _program: Any = lru_cache(maxsize=64)(Program)
-"""The program of an agent on a problem, made once so that it is compiled once. Agents are values."""
+"""The program of an agent on a problem, cached so that it is compiled once. Agents are values."""
 
 
 def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array, Array]:
     """Run one agent: totals (points, losses, trials) and moments (curve points, losses, 2)."""
-    gpu, given = platform() == "gpu", job.draws == "numpy"
+    gpu, host_draws = platform() == "gpu", job.draws == "numpy"
     space = None if agent.can.keep_rounds is None else job.rounds
-    program = _program(job.problem, agent, job.decompose, given, draws.dtype, gpu, space)
+    program = _program(job.problem, agent, job.decompose, host_draws, draws.dtype, gpu, space)
     privilege = Privilege(program.truth(draws.truth).bias) if agent.can.see_bias is not None else None
     setup, memory = program.cast(rounds.begin(agent, program.known, privilege, space, late=False))
     inputs = Inputs(
@@ -450,7 +450,7 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
         setup=setup,
         shrinkage=program.cast(as_told(program.known)),
         world=draws.world,
-        shown=draws.shown,
+        revealed=draws.revealed,
         choices=draws.rounds("agent", agent.chooser.normals(program.known)),
         steps=draws.steps(agent),
         active=draws.active,
@@ -458,21 +458,21 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
     carry = program.begin(inputs, memory, points=len(job.grid), curve=len(job.curve))
     for first in range(0, job.rounds, STRIDE):
         last = min(first + STRIDE, job.rounds)
-        stretch = Stretch(first, last, _slots(job.grid, first), _slots(job.curve, first))
+        stretch = Stretch(first, last, _find_slots(job.grid, first), _find_slots(job.curve, first))
         carry = program.advance(carry, inputs, stretch)
         refuse_nonsense(agent.name, bool(program.sound(carry, setup)))
         tick((last - first) * len(draws.trials))
     return np.asarray(carry.stored), np.asarray(carry.moments)
 
 
-def _slots(points: Ints, first: int) -> Array:
-    """For every round of a stretch the point that its total is written to: the first at or after it."""
+def _find_slots(points: Ints, first: int) -> Array:
+    """For every round of a stretch, the index of the first point at or after it, to which it is written."""
     return jnp.asarray(np.searchsorted(points, np.arange(first + 1, first + STRIDE + 1)), jnp.int32)
 
 
 @contextmanager
-def _named(agent: Agent) -> Iterator[None]:
-    """Refuse what cannot be compiled: a part of this agent's, or a function of the problem's."""
+def _check_compilable(agent: Agent) -> Iterator[None]:
+    """Turn JAX's error for a part or a function that cannot be compiled into an InputError."""
     try:
         yield
     except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
@@ -482,9 +482,9 @@ def _named(agent: Agent) -> Iterator[None]:
 
 
 def terms(job: Job) -> list[Term]:
-    """Where the memory of a batch goes: one round at a time, one agent after the other.
+    """The terms of the memory of a batch: one round at a time, one agent after the other.
 
-    It is counted in double precision. Single takes at most half of it, which is not relied on.
+    They are counted in double precision, although single precision takes about half.
     """
     arms, table, each = job.problem.arms(), job.problem.table(), NUMBER * len(job.losses) * len(job.grid)
     rooms = [engines.history(agent, job) for agent in job.agents]
@@ -498,13 +498,13 @@ def terms(job: Job) -> list[Term]:
         Term("features in the making", ACTIONS, NUMBER * job.problem.cells(), when=ROUND),
         Term("weights of a sample", ("problem.told_contexts",), NUMBER * engines.weights(job), when=ROUND),
         Term("the rounds that learners keep", ("rounds", *ACTIONS), NUMBER * max(rooms)),
-        Term("draws made beforehand", ("rounds", "draws"), NUMBER * _fed(job)),
+        Term("draws made beforehand", ("rounds", "draws"), NUMBER * _count_host_draws(job)),
         Term("the curves of a batch", ("points", "agents"), engines.curves(job) + each),
     ]
 
 
-def _fed(job: Job) -> int:
-    """Random numbers of a trial where NumPy makes those of all rounds beforehand."""
+def _count_host_draws(job: Job) -> int:
+    """The random numbers of a trial, if NumPy generates those of all rounds beforehand."""
     if job.draws != "numpy":
         return 0
     known, rounds = job.problem.knowledge(), job.rounds
@@ -515,7 +515,7 @@ def _fed(job: Job) -> int:
 
 
 class Jax(engines.Engine):
-    """The engine. It uses its device whole, and rounds differently for other batch sizes: a job has one."""
+    """The engine. It uses the whole device; a job has one batch size, as others round differently."""
 
     name = "jax"
     packages: tuple[str, ...] = ("jax",)
@@ -527,7 +527,7 @@ class Jax(engines.Engine):
         return f"{self.name} on {platform()}"
 
     def refuse(self, job: Job) -> None:
-        """Worlds that show true contexts late or to who asks, or tell of several units; some agents."""
+        """Refuse worlds with late or requested true contexts or several units, and some agents."""
         for agent in job.agents:
             if agent.interpreted:
                 raise InputError(
@@ -539,34 +539,34 @@ class Jax(engines.Engine):
             how = "late" if job.problem.late else "where they are asked for"
             raise InputError("engine", f"{self.name} cannot show true contexts {how}", "numpy")
 
-    def settle(self, asked: str | None) -> str | None:
-        """Single on a GPU unless told."""
-        return precision(asked)
+    def settle(self, wanted: str | None) -> str | None:
+        """By default single precision on a GPU."""
+        return precision(wanted)
 
     def seconds(self, job: Job, trials: int, workers: int = 1) -> float:  # noqa: ARG002
         """Processes would share the device."""
         return COSTS.get(platform(), COSTS["cpu"]).seconds(job, trials)
 
     def batch(self, job: Job, trials: int) -> int:
-        """Equal batches of as many trials as a device holds with ease, so that one program serves all."""
+        """Equal batches of as many trials as fit easily into a device, so that one program serves all."""
         most, space = (2**17, 2**33) if platform() == "gpu" else (2**12, 2**29)
         return -(-trials // -(-trials // max(1, min(most, space // engines.for_each(self.terms(job))))))
 
     def terms(self, job: Job) -> list[Term]:
-        """Where its memory goes."""
+        """The terms of its memory."""
         return terms(job)
 
     def device(self) -> int | None:
-        """What all devices have together, where they have memory of their own."""
+        """The memory of all devices together, if they have their own."""
         if platform() == "cpu":
             return None
-        found = [int((one.memory_stats() or {}).get("bytes_limit", 0)) for one in jax.devices()]
-        return sum(found) if all(found) else None
+        limits = [int((one.memory_stats() or {}).get("bytes_limit", 0)) for one in jax.devices()]
+        return sum(limits) if all(limits) else None
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
         """Cumulative losses of these trials, as the NumPy engine gives them.
 
-        Programs are compiled for the job's batch of trials: fewer are filled up with others, then dropped.
+        Programs are compiled for the job's batch size: fewer trials are padded with others, then dropped.
         """
         keep_compiled_programs()
         offer_flow(platform())
@@ -574,7 +574,7 @@ class Jax(engines.Engine):
         with jax.enable_x64(True):
             draws = Randomness(job, trials, job.batch)
             for agent in job.agents:
-                with _named(agent):
+                with _check_compilable(agent):
                     played.append(_play(job, agent, draws, tick))
         return part(job, played, len(trials))
 

@@ -1,9 +1,9 @@
 """The NumPy engine: a batch of trials side by side, one agent after the other on the same world.
 
-A block of rounds is made at once, for all trials (contexts, measurements, the mean reward of every arm); each
-agent walks through it round by round, and its losses are read off its trace afterwards, again for the whole
-block. Blocks always have the same length, so the bits of a result do not depend on how trials were batched.
-Most of the memory goes to blocks.
+A block of rounds is generated at once, for all trials (contexts, measurements, the mean reward of every arm);
+each agent plays it round by round, and its losses are computed afterwards, again for the whole block. Blocks
+always have the same length, so that the bits of a result do not depend on the size of batches. Most of the
+memory goes to blocks.
 """
 
 from collections.abc import Sequence
@@ -35,16 +35,16 @@ from unfog.worlds.problem import Emission, Problem, Truth
 
 BLOCK_ROUNDS = 128  # rounds
 BATCH_BYTES = 64_000_000
-BATCH_TRIALS = (50, 250)  # fewer are slow, more bring nothing
-SHARES = 8  # batches of a job, where they are of enough trials
-BATCH_TRIALS_HISTORY = (5, 50)  # likewise where every round is work enough
+BATCH_TRIALS = (50, 250)  # fewer are slow, more gain nothing
+SHARES = 8  # batches of a job, if each has enough trials
+BATCH_TRIALS_HISTORY = (5, 50)  # likewise for learners that keep past rounds
 COST = Cost(250, 0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
 PROCESS = 80e6  # bytes: NumPy and ourselves take 45 MB, with the lab and its libraries 130
 TABLES, PLAIN_TABLES = 3, 2  # scores of every arm that a block keeps: with the parts of regret, or without
 
 
 class Block(NamedTuple):
-    """A stretch of rounds, as nature made it: (trials, rounds, ...)."""
+    """A block of rounds without the agents: (trials, rounds, ...)."""
 
     emission: Emission
     normals: Array
@@ -57,7 +57,7 @@ def make_block(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers:
 
 
 def make_emission(job: Job, truth: Truth, normals: Array, uniforms: Array, numbers: Ints) -> Emission:
-    """What nature makes of these draws, checked."""
+    """The emission that these draws determine; it must be finite."""
     emission = emitted(job.problem, over_rounds(truth), normals, uniforms, numbers)
     validation.check_finite("problem.context", emission.context)
     validation.check_finite("problem.noisy", emission.noisy)
@@ -65,7 +65,7 @@ def make_emission(job: Job, truth: Truth, normals: Array, uniforms: Array, numbe
 
 
 def tabled(job: Job, truth: Truth, emission: Emission, normals: Array) -> Block:
-    """An emission, with the worth of every arm."""
+    """An emission with the mean reward of every arm."""
     shrinkage = as_told(job.problem.knowledge())
     wide = over_rounds(truth)
     best = regret.best_context(shrinkage, emission, wide.bias, job.problem.has_bias)
@@ -85,7 +85,7 @@ def tabled(job: Job, truth: Truth, emission: Emission, normals: Array) -> Block:
 def over_rounds(truth: Truth) -> Truth:
     """The truth with an axis for rounds after that for trials."""
     first = None if truth.first is None else truth.first[:, None]
-    # What has an axis for rounds already, or is looked up by unit, stays as it is.
+    # Arrays that have an axis for rounds already, or are looked up by unit, stay as they are.
     features = truth.features.over_rounds()
     context = None if truth.context is None else truth.context[:, None]
     wide = truth._replace(theta=truth.theta[:, None], bias=truth.bias[:, None], features=features)
@@ -93,21 +93,24 @@ def over_rounds(truth: Truth) -> Truth:
 
 
 def play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[Ints, Context]:
-    """Walk through the block: the arms (trials, BLOCK) and the beliefs about the contexts.
+    """Play a block: the arms (trials, BLOCK) and the beliefs about the contexts.
 
-    Where the horizon cuts the block short, its last round is repeated, so that shapes stay the same.
+    If the horizon ends within the block, its last round is repeated, so that shapes stay the same.
     """
-    made: Any = [None if x is None else _by_round(x) for x in block.emission[:-1]]
-    draws, normals = _by_round(player.runner.normals.next(BLOCK_ROUNDS)), _by_round(block.normals)
+    by_round: Any = [None if x is None else _swap_axes(x) for x in block.emission[:-1]]
+    draws, normals = (
+        _swap_axes(player.runner.normals.next(BLOCK_ROUNDS)),
+        _swap_axes(block.normals),
+    )
     arms, beliefs = [], []
     for t in range(rounds):
-        now: Any = [None if x is None else x[t] for x in made]
-        emission = Emission(*now)
+        fields: Any = [None if x is None else x[t] for x in by_round]
+        emission = Emission(*fields)
 
         def pay(arm: Ints, t: int = t) -> Array:
-            paid = problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
-            validation.check_reward("problem.reward", paid, problem.rewards.kind)
-            return paid
+            reward = problem.reward(pick(block.tables.true_context[:, t], arm), normals[t])
+            validation.check_reward("problem.reward", reward, problem.rewards.kind)
+            return reward
 
         decision = player.round(emission, draws[t], pay)
         player.reveal(decision, emission)
@@ -118,14 +121,14 @@ def play(player: Player, problem: Problem, block: Block, rounds: int) -> tuple[I
     return np.stack(arms + arms[-1:] * last, 1), stacked(beliefs + beliefs[-1:] * last)
 
 
-def _by_round(values: Any) -> Any:
+def _swap_axes(values: Any) -> Any:
     return np.ascontiguousarray(values.swapaxes(0, 1))
 
 
 def stacked(beliefs: Sequence[Context]) -> Context:
-    """Beliefs round by round to (trials, rounds, ...); covariances shared by all trials stay shared.
+    """Stack beliefs of single rounds to (trials, rounds, ...); covariances shared by all trials stay shared.
 
-    What was shared until trials were shown different contexts is not from the first of these rounds on.
+    A covariance that trials share only until they see different contexts is stacked for each of them.
     """
     first, mean = beliefs[0].cov, np.stack([belief.mean for belief in beliefs], -2)
     if all(belief.cov is first for belief in beliefs):  # copies of one that all rounds share may be large
@@ -136,14 +139,14 @@ def stacked(beliefs: Sequence[Context]) -> Context:
 
 
 def losses(job: Job, truth: Truth, block: Block, arms: Ints, beliefs: Context) -> dict[str, Array]:
-    """What the arms of a block lost, (trials, rounds) by name."""
+    """The losses of the arms of a block, (trials, rounds) by name."""
     wide = over_rounds(truth)
     own = wide.features.design(beliefs) if job.decompose else None
     return regret.losses(job.problem.rewards, block.tables, arms, own, wide.theta)
 
 
 class Meter:
-    """Adds losses up and keeps the totals, and their moments over trials, at the wanted rounds."""
+    """Adds up losses and stores the totals, and their moments over trials, at the rounds of the job."""
 
     def __init__(self, job: Job, trials: int) -> None:
         self._grid, self._curve = job.grid, job.curve
@@ -154,48 +157,48 @@ class Meter:
             self.values |= {MOMENTS + name: np.empty((players, len(job.curve), 2)) for name in names}
 
     def add(self, player: int, first: int, losses: dict[str, Array]) -> None:
-        """Take in the losses (trials, rounds) of one player from round `first` on."""
+        """Add the losses (trials, rounds) of one player from round `first` on."""
         for name, loss in losses.items():
             running = self._totals[name][player][:, None] + np.cumsum(loss, 1)
             self._totals[name][player] = running[:, -1]
-            here, at = _within(self._grid, first, loss.shape[1])
-            self.values[name][player, :, here] = running[:, at]
-            here, at = _within(self._curve, first, loss.shape[1])
-            if len(at):
-                spread = np.var(running[:, at], axis=0) * len(running)
-                self.values[MOMENTS + name][player, here] = np.stack([running[:, at].mean(0), spread], -1)
+            here, index = _find_points(self._grid, first, loss.shape[1])
+            self.values[name][player, :, here] = running[:, index]
+            here, index = _find_points(self._curve, first, loss.shape[1])
+            if len(index):
+                spread = np.var(running[:, index], axis=0) * len(running)
+                self.values[MOMENTS + name][player, here] = np.stack([running[:, index].mean(0), spread], -1)
 
 
-def _within(points: Ints, first: int, rounds: int) -> tuple[slice, Ints]:
-    """Which of the wanted rounds fall into a block, and where in it."""
+def _find_points(points: Ints, first: int, rounds: int) -> tuple[slice, Ints]:
+    """Which of the rounds `points` fall into a block, and where in it."""
     low, high = np.searchsorted(points, [first, first + rounds], side="right")
     return slice(low, high), points[low:high] - first - 1
 
 
 def terms(job: Job, block: int) -> list[Term]:
-    """Where the memory of a batch goes, for blocks of so many rounds."""
+    """The terms of the memory of a batch, for blocks of so many rounds."""
     return [
         Term("the interpreter and its libraries", (), fixed=PROCESS),
         *engines.world(job, copies=4),
         *engines.truth(job.problem),
-        *_block(job, block),
+        *_block_terms(job, block),
         *engines.beliefs(job, kept=1.0, made=3.5),
-        *_round(job, block),
-        *_contexts(job, block),
-        *_past(job),
+        *_round_terms(job, block),
+        *_context_terms(job, block),
+        *_history_terms(job),
         Term("the curves of a batch", ("points", "agents"), engines.curves(job)),
     ]
 
 
-def _block(job: Job, block: int) -> list[Term]:
-    """Scores, contexts, measurements and draws of a block, and what is needed to make them."""
+def _block_terms(job: Job, block: int) -> list[Term]:
+    """Scores, contexts, measurements and draws of a block, and temporary arrays."""
     problem, arms = job.problem, job.problem.arms()
     dim = problem.knowledge().context_mean.shape[0]
-    kept = (TABLES if job.decompose else PLAIN_TABLES) * arms
-    drawn = 6 * dim + 2 * problem.round_normals()
+    tables = (TABLES if job.decompose else PLAIN_TABLES) * arms
+    numbers = 6 * dim + 2 * problem.round_normals()
     return [
-        Term("the scores of a block of rounds", ("problem.actions",), block * NUMBER * kept),
-        Term("the contexts of a block of rounds", DIM, block * NUMBER * drawn),
+        Term("the scores of a block of rounds", ("problem.actions",), block * NUMBER * tables),
+        Term("the contexts of a block of rounds", DIM, block * NUMBER * numbers),
         Term(
             "scores in the making",
             ("problem.actions",),
@@ -206,8 +209,8 @@ def _block(job: Job, block: int) -> list[Term]:
     ]
 
 
-def _round(job: Job, block: int) -> list[Term]:
-    """What a choice takes: normals of a block, twice while they are laid out anew; the spread of scores."""
+def _round_terms(job: Job, block: int) -> list[Term]:
+    """The terms of a choice: normals of a block, twice while axes are swapped; the spread of scores."""
     return [
         Term("the draws of choices", ACTIONS, 2 * block * NUMBER * engines.drawn(job), when=ROUND),
         Term("the spread of scores", ACTIONS, 1.5 * NUMBER * job.problem.table(), when=ROUND),
@@ -215,27 +218,27 @@ def _round(job: Job, block: int) -> list[Term]:
     ]
 
 
-def _contexts(job: Job, block: int) -> list[Term]:
-    """The beliefs about the contexts of a block: listed, then stacked, and looked at once more.
+def _context_terms(job: Job, block: int) -> list[Term]:
+    """The beliefs about the contexts of a block: in a list, stacked, and once more for the losses.
 
-    Their covariances are one for all trials or, where trials differ in what they know, one for each.
+    All trials share a covariance or, if they differ in what they know, have one each.
     """
     known, problem = job.problem.knowledge(), job.problem
-    apart = problem.several > 1 or problem.partial
-    own = apart or any(one.denoiser.squares or one.can.look_back is not None for one in job.agents)
+    differs = problem.several > 1 or problem.partial
+    per_trial = differs or any(one.denoiser.squares or one.can.look_back is not None for one in job.agents)
     square, dim = block * NUMBER * known.context_cov.size, known.context_mean.shape[0]
     settled = all(one.denoiser.settled for one in job.agents)
-    each, fixed = (square, 0) if own else (0, 0 if settled else square)
-    what, listed = "the covariances of a block's contexts", min(1.0, job.rounds / block)
+    each, fixed = (square, 0) if per_trial else (0, 0 if settled else square)
+    name, share = "the covariances of a block's contexts", min(1.0, job.rounds / block)
     return [
-        Term(what, DIM, listed * each, listed * fixed, when=ROUND),
-        Term(what, DIM, (2 + listed) * each, (1 + listed) * fixed, when=LOSSES),
+        Term(name, DIM, share * each, share * fixed, when=ROUND),
+        Term(name, DIM, (2 + share) * each, (1 + share) * fixed, when=LOSSES),
         Term("the beliefs about a block's contexts", DIM, 4 * block * NUMBER * dim, when=LOSSES),
     ]
 
 
-def _past(job: Job) -> list[Term]:
-    """Past rounds, for learners that keep them or wait for true contexts; a fourth of `room` stays."""
+def _history_terms(job: Job) -> list[Term]:
+    """Past rounds, for learners that keep them or wait for true contexts; a fourth of `room` is permanent."""
     rooms, known = [engines.history(agent, job) for agent in job.agents], job.problem.knowledge()
     waiting = any(agent.sees_context for agent in job.agents) * min(job.problem.late, job.rounds)
     round_ = engines.theta(job) + known.context_cov.size
@@ -251,7 +254,7 @@ def _past(job: Job) -> list[Term]:
 
 
 def refuse_float32(job: Job, engine: str) -> None:
-    """For engines that compute in float64."""
+    """Raise if a job asks for float32, for engines that compute in float64."""
     if job.precision == "float32":
         raise InputError("precision", job.precision, f"float64 on the {engine} engine")
 
@@ -272,7 +275,7 @@ class Numpy(engines.Engine):
         return COST.seconds(job, trials, workers)
 
     def batch(self, job: Job, trials: int) -> int:
-        """As many trials as fit in memory with ease, and leave enough batches for several workers."""
+        """As many trials as fit easily into memory, and leave enough batches for several workers."""
         keeps_history = any(agent.can.keep_rounds is not None for agent in job.agents)
         least, most = BATCH_TRIALS_HISTORY if keeps_history else BATCH_TRIALS
         return max(
@@ -280,7 +283,7 @@ class Numpy(engines.Engine):
         )
 
     def terms(self, job: Job) -> list[Term]:
-        """Where its memory goes."""
+        """The terms of its memory."""
         return terms(job, BLOCK_ROUNDS)
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
@@ -294,11 +297,11 @@ class Numpy(engines.Engine):
             rounds = min(BLOCK_ROUNDS, job.rounds - first)
             block = make_block(job, truth, *nature.next(BLOCK_ROUNDS), first + np.arange(BLOCK_ROUNDS))
             for index, player in enumerate(players):
-                # What comes of overflows is refused afterwards.
+                # Results of overflows are refused afterwards.
                 with np.errstate(over="ignore", invalid="ignore"), regular(player.agent.name):
                     arms, beliefs = play(player, problem, block, rounds)
-                lost = losses(job, truth, block, arms, beliefs)
-                meter.add(index, first, {name: loss[:, :rounds] for name, loss in lost.items()})
+                by_name = losses(job, truth, block, arms, beliefs)
+                meter.add(index, first, {name: loss[:, :rounds] for name, loss in by_name.items()})
                 tick(rounds * len(trials))
         return meter.values
 

@@ -14,9 +14,9 @@ from unfog.validation import InputError, count, nearest, shown
 NAMES = ("serial", "processes", "dask", "ray")
 CLUSTERS = {"dask": "a scheduler of Dask", "ray": "a cluster of Ray"}
 ALLOWED = "serial, processes, dask, dask://HOST:PORT, ray or ray://HOST:PORT"
-IN_FLIGHT = 2  # tasks for each worker that are under way at a time: the next one waits where it is needed
+IN_FLIGHT = 2  # tasks sent to each worker at a time, so that the next one is there when it needs it
 MOST_WORKERS = 10_000  # of a cluster; this machine starts no more than there are tasks
-RETRIES = 3  # times a task is played again whose worker died: more often, and it is the task that kills
+RETRIES = 3  # times a task is played again whose worker died; then the task itself is to blame
 
 
 class WorkerDiedError(RuntimeError):
@@ -31,7 +31,7 @@ class WorkerDiedError(RuntimeError):
     """
 
     def __init__(self, what: str = "a worker process died, possibly for lack of memory") -> None:
-        """Say it in words; who knows the exit code may say more."""
+        """`what` is the message; a caller who knows the exit code may say more."""
         super().__init__(what)
 
 
@@ -66,14 +66,14 @@ class Executor(Protocol):
 
 
 def enough(tasks: Iterable[Task], workers: int) -> tuple[int, Iterator[Task]]:
-    """How many workers, of so many, there is something to do for; and the tasks, the first of them taken."""
+    """How many of these workers have a task; and the tasks, complete."""
     coming = iter(tasks)
     first = list(itertools.islice(coming, workers))
     return len(first), itertools.chain(first, coming)
 
 
 def played(engine: Engine, jobs: Sequence[Job], task: Task, tick: Tick) -> list[Part]:
-    """What a worker does with a task, wherever it is."""
+    """Play the pieces of a task, wherever the worker is."""
     return [engine.run(jobs[piece.setting], piece.trials, tick) for piece in task]
 
 
@@ -100,11 +100,11 @@ def executor(on: str | None, workers: int | None = None) -> Executor | None:
         raise InputError("on", shown(on), ALLOWED, nearest(name, NAMES))
     if address and endpoint(address) is None:
         raise InputError("on", repr(on), f"{name}://HOST:PORT, PORT a number from 1 to {MOST_PORT}")
-    return _elsewhere(name, address, workers)
+    return _make_remote(name, address, workers)
 
 
-def _elsewhere(name: str, address: str, workers: int | None) -> Executor:
-    """What it needs is imported now, where somebody answers; complaints call the address as it was told."""
+def _make_remote(name: str, address: str, workers: int | None) -> Executor:
+    """An executor on Dask or Ray; the address is tested before their libraries are imported."""
     if address:
         from unfog.simulation.executors.cluster import refuse_silence
 

@@ -1,7 +1,7 @@
 """What executors on clusters have in common: addresses, engine and jobs as one parcel, tasks a few at a time.
 
-An address is HOST:PORT, and somebody must listen there. It is tried at once, before a library of clusters is
-imported: those try for long.
+An address is HOST:PORT, and a server must listen there. This is tested before a library of clusters is
+imported, since these libraries take long to give up.
 """
 
 import itertools
@@ -20,14 +20,14 @@ PATIENCE = 10.0  # seconds for a machine to answer
 MOST_PORT = 2**16 - 1
 
 Parcel = tuple[tuple[str, ...], bytes]
-"""Where modules were looked for, and what every task needs: engine and jobs, sent once a worker."""
+"""`sys.path`, and the pickled engine and jobs that every task needs; sent to each worker once."""
 
 Served = tuple[list[Part], int]
-"""What a worker gives for a task, and the agent-rounds of it."""
+"""The results of a task, and its agent-rounds."""
 
 
 def endpoint(address: str) -> tuple[str, int] | None:
-    """The host and the port of HOST:PORT, whatever comes before ://; None where it is no such thing."""
+    """The host and port of HOST:PORT, with or without a scheme; None for anything else."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port[:9]) <= MOST_PORT:
         return None
@@ -35,62 +35,62 @@ def endpoint(address: str) -> tuple[str, int] | None:
 
 
 def refuse_silence(address: str, whom: str) -> None:
-    """Complain of an address where nobody listens; of one that is no HOST:PORT nothing is known."""
-    found = endpoint(address)
-    if found is None:
+    """Raise if nobody listens at an address; one that is not HOST:PORT is not tested."""
+    target = endpoint(address)
+    if target is None:
         return
     try:
-        socket.create_connection(found, PATIENCE).close()
+        socket.create_connection(target, PATIENCE).close()
     except (OSError, UnicodeError) as error:
         raise InputError("on", repr(address), f"{whom} that answers ({error})") from None
 
 
-class Place(Protocol):
-    """A cluster that holds the parcel. Handles are its promises of a result; dropped, they are forgotten."""
+class Cluster(Protocol):
+    """A cluster that has the parcel. Handles are futures; results of dropped handles are forgotten."""
 
     def submit(self, task: Task) -> Any:
-        """A handle of what will be `served`."""
+        """Submit a task; the handle's result is that of `served`."""
         ...
 
     def finished(self, handles: Sequence[Any]) -> Sequence[tuple[Any, Served]]:
-        """Some that are done with what was served, as soon as there are any.
+        """Wait until handles are done; return them with their results.
 
-        Errors of the engine are raised as they were there; WorkerDiedError when none will ever be done.
+        Errors of the engine are raised unchanged, and WorkerDiedError if no handle will ever be done.
         """
         ...
 
 
 def parcel(engine: Engine, jobs: Sequence[Job], on: str, dumps: Callable[[Any], bytes]) -> Parcel:
-    """What is sent ahead; what cannot travel is refused by name.
+    """Pack engine and jobs; raises if something cannot be pickled.
 
-    `dumps` is the cluster's own, which sends what a script itself defines: no worker runs that script.
+    `dumps` is the cluster's own, which includes what the script defines: no worker runs that script.
     """
     refuse_what_cannot_travel(jobs, "on", on, "serial")
     return tuple(sys.path), dumps((engine, tuple(jobs)))
 
 
 def served(sent: Parcel, task: Task) -> Served:
-    """What a worker does."""
+    """Play a task on a worker."""
     paths, packed = sent
-    sys.path += [path for path in paths if path not in sys.path]  # agents of one's own lie beside the spec
+    sys.path += [path for path in paths if path not in sys.path]  # your own agents lie beside the spec
     engine, jobs = unpacked(packed)
     done = list[int]()
     return played(engine, jobs, task, done.append), sum(done)
 
 
 def collected(
-    place: Place, tasks: Iterable[Task], room: int, tick: Tick
+    cluster: Cluster, tasks: Iterable[Task], room: int, tick: Tick
 ) -> Iterator[tuple[Task, Sequence[Part]]]:
-    """Each task with its curves, as they finish; never more than `room` of them are under way."""
-    waiting, coming = dict[Any, Task](), iter(tasks)
+    """Yield each task with its results as it finishes; at most `room` of them are under way."""
+    handles, coming = dict[Any, Task](), iter(tasks)
     while True:
-        waiting |= {place.submit(task): task for task in itertools.islice(coming, room - len(waiting))}
-        if not waiting:
+        handles |= {cluster.submit(task): task for task in itertools.islice(coming, room - len(handles))}
+        if not handles:
             return
-        ready = list(place.finished(list(waiting)))
+        ready = list(cluster.finished(list(handles)))
         while ready:
             handle, (parts, rounds) = ready.pop()
-            task = waiting.pop(handle)
+            task = handles.pop(handle)
             del handle
             tick(rounds)
             yield task, parts

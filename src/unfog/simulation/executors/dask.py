@@ -1,8 +1,8 @@
 """Tasks on Dask: worker processes of this machine, or whatever workers an existing scheduler has.
 
-Engine and jobs are the result of a task of their own, which all others depend on: workers fetch it once, from
-each other, and should all that hold it die, it is made again. Dask plays again by itself what a dead worker
-had, and gives up on a task that has outlived `allowed-failures` workers.
+Engine and jobs are the result of a task of their own, on which all others depend: workers fetch it once, from
+each other, and if all that hold it die, it is computed again. Dask itself repeats the tasks of a dead worker,
+and gives up on a task after `allowed-failures` workers.
 """
 
 import logging
@@ -24,14 +24,14 @@ from unfog.simulation.job import Job, Part, Task, Tick
 from unfog.validation import InputError, count
 
 PATIENCE = 10.0  # seconds to find a scheduler, and to close a cluster
-LOOK_SECONDS = 1.0  # between looks at whether there are workers
-LONELY = 60.0  # seconds without any: those that died are started again, in time
+LOOK_SECONDS = 1.0  # between checks that there are workers
+LONELY = 60.0  # seconds without workers before giving up: dead ones are restarted by then
 DESERTED = f"Dask has had no worker for {LONELY:.0f} seconds"
-DEVICE = "GPU"  # what workers with a device to themselves are started with: --resources "GPU=1"
+DEVICE = "GPU"  # the resource of workers with a GPU of their own: --resources "GPU=1"
 SETTINGS = {
     "distributed.scheduler.http.routes": [],
-    "distributed.worker.profile.enabled": False,  # it looks at all frames every 10 ms: JAX compiles for ever
-    "distributed.admin.tick.interval": "1s",  # loops look at themselves: 20 ms cost a twentieth
+    "distributed.worker.profile.enabled": False,  # it samples frames every 10 ms and stalls JAX's compiler
+    "distributed.admin.tick.interval": "1s",  # event loops check themselves: every 20 ms would cost 5%
     "distributed.admin.tick.cycle": "10s",
     "distributed.admin.system-monitor.interval": "10s",
     "distributed.scheduler.allowed-failures": RETRIES,
@@ -49,14 +49,14 @@ class Dask:
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
-        """`workers` is how many to start here, or to have tasks in flight for there: all unless told."""
+        """`workers` is how many to start here, or to use on the cluster; by default all."""
         self.address = address
-        told = None if workers is None else count("workers", workers, most=MOST_WORKERS)
+        number = None if workers is None else count("workers", workers, most=MOST_WORKERS)
         if address is None:
-            self.workers = told or cores()
+            self.workers = number or cores()
             return
-        with _connected(address) as client:
-            self.workers = told or sum(client.nthreads().values())
+        with _connect(address) as client:
+            self.workers = number or sum(client.nthreads().values())
         if not self.workers:
             allowed = f"a scheduler with workers: start some with `dask worker {address}`"
             raise InputError("on", repr(address), allowed)
@@ -66,7 +66,7 @@ class Dask:
 
     @property
     def here(self) -> int:
-        """All workers, or this process alone where they are elsewhere."""
+        """All workers, or this process alone if they are on a cluster."""
         return self.workers if self.address is None else 1
 
     def run(
@@ -77,48 +77,48 @@ class Dask:
         workers, coming = enough(tasks, self.workers)
         if not workers:
             return
-        with _local(workers) if self.address is None else _connected(self.address) as client:
-            place = _Place(client, sent, alone=not engine.shares_work)
-            room = IN_FLIGHT * min(self.workers, place.devices or self.workers)
-            yield from collected(place, coming, room, tick)
+        with _local(workers) if self.address is None else _connect(self.address) as client:
+            cluster = _Cluster(client, sent, alone=not engine.shares_work)
+            room = IN_FLIGHT * min(self.workers, cluster.devices or self.workers)
+            yield from collected(cluster, coming, room, tick)
 
 
-class _Place:
+class _Cluster:
     """A cluster that has the parcel."""
 
     def __init__(self, client: Any, sent: Parcel, *, alone: bool) -> None:
-        """An engine that takes a device whole goes to workers that have one each, where there are any."""
+        """`alone`: the engine needs a GPU to itself, so it goes to workers with one, if there are any."""
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         devices = sum(worker["resources"].get(DEVICE, 0) for worker in workers)
         self.client, self.devices = client, int(devices) if alone else 0
         self.name = f"unfog-{uuid4().hex}"
-        with _seen_as_lost(client), dask.config.set(SETTINGS):
-            self.sent = client.submit(_parcel, sent, key=f"{self.name}-parcel")
-            _spread(client, self.sent)
+        with _translate_errors(client), dask.config.set(SETTINGS):
+            self.sent = client.submit(_identity, sent, key=f"{self.name}-parcel")
+            _replicate(client, self.sent)
         self.number = 0
 
     def submit(self, task: Task) -> Any:
-        """Under a key of its own: equal tasks of two runs are two."""
+        """Submit a task under a unique key, since equal tasks of two runs must not be shared."""
         self.number += 1
         needs = {DEVICE: 1} if self.devices else None
         key = (self.name, self.number)
         return self.client.submit(served, self.sent, task, key=key, pure=False, resources=needs)
 
     def finished(self, handles: Sequence[Any]) -> Sequence[tuple[Any, Served]]:
-        """One that is done. Without a scheduler all are cancelled, without workers none ever will be."""
+        """Wait for one that is done; raise if the scheduler is gone, or no worker has been there for long."""
         alone_since = time.monotonic()
         while True:
-            with _seen_as_lost(self.client):
-                found = self._first(handles)
-                if found:
-                    return found
+            with _translate_errors(self.client):
+                finished = self._wait_for_first(handles)
+                if finished:
+                    return finished
                 if self.client.nthreads():
                     alone_since = time.monotonic()
             if time.monotonic() - alone_since > LONELY:
                 raise WorkerDiedError(DESERTED)
 
-    def _first(self, handles: Sequence[Any]) -> list[tuple[Any, Served]]:
-        """None where nothing came in a while: what is done may be lost with the worker that held it."""
+    def _wait_for_first(self, handles: Sequence[Any]) -> list[tuple[Any, Served]]:
+        """One that is done; [] if none is for a while, or its result was lost with its worker."""
         try:
             done = list(distributed.wait(handles, LOOK_SECONDS, "FIRST_COMPLETED").done)
         except TimeoutError:
@@ -131,24 +131,24 @@ class _Place:
             return []
 
 
-def _parcel(sent: Parcel) -> Parcel:
+def _identity(sent: Parcel) -> Parcel:
     return sent
 
 
-def _spread(client: Any, sent: Any) -> None:
-    """A copy on every worker: tasks are given to those that have one, and stolen by others when idle."""
+def _replicate(client: Any, sent: Any) -> None:
+    """Copy the parcel to every worker: Dask prefers to send tasks to those that have it."""
     try:
         distributed.wait(sent, LONELY)
         client.replicate([sent])
     except TimeoutError:
         raise WorkerDiedError(DESERTED) from None
     except ValueError:
-        pass  # what Dask says when workers come or go meanwhile; the idle will fetch it
+        pass  # workers came or went meanwhile; new ones fetch it themselves
 
 
 @contextmanager
-def _seen_as_lost(client: Any) -> Iterator[None]:
-    """What Dask says when workers, or the scheduler, are gone, in our words."""
+def _translate_errors(client: Any) -> Iterator[None]:
+    """Turn Dask's errors for lost workers and schedulers into WorkerDiedError."""
     try:
         yield
     except distributed.KilledWorker:
@@ -160,19 +160,19 @@ def _seen_as_lost(client: Any) -> Iterator[None]:
 
 @contextmanager
 def _local(workers: int) -> Iterator[Any]:
-    """A cluster of processes with a thread each, which leave interrupts to us, and die with us."""
-    with dask.config.set(SETTINGS), deaf_children(), _quiet():
-        cluster = _cluster(workers)
-    with _quiet(), cluster, distributed.Client(cluster) as client:
+    """A cluster of processes with a thread each, which ignore interrupts and end with this process."""
+    with dask.config.set(SETTINGS), deaf_children(), _silence_logs():
+        cluster = _start_cluster(workers)
+    with _silence_logs(), cluster, distributed.Client(cluster) as client:
         yield client
 
 
-def _cluster(workers: int) -> Any:
+def _start_cluster(workers: int) -> Any:
     try:
         return distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",  # None would still take a port, and always the same
+            dashboard_address="127.0.0.1:0",  # None would take a port, too, and always the same
             memory_limit=None,
             silence_logs=logging.CRITICAL,
         )
@@ -182,10 +182,10 @@ def _cluster(workers: int) -> Any:
 
 
 @contextmanager
-def _connected(address: str) -> Iterator[Any]:
-    """A scheduler of somebody else's."""
+def _connect(address: str) -> Iterator[Any]:
+    """Connect to an existing scheduler."""
     refuse_silence(address, "a scheduler of Dask")
-    with _quiet():
+    with _silence_logs():
         try:
             client = distributed.Client(address, timeout=PATIENCE)
         except (OSError, ValueError) as error:
@@ -195,8 +195,8 @@ def _connected(address: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """What happens to a cluster is told by what comes of it, not by its log."""
+def _silence_logs() -> Iterator[None]:
+    """Silence the cluster's logs: errors are raised instead."""
     loggers = [logging.getLogger(name) for name in ("distributed", "asyncio")]
     before = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,12 +1,12 @@
 """Executors of this machine: one task after the other in this process, or tasks in worker processes.
 
-Each worker has a pipe of its own. Nothing is shared that a killed worker could keep others waiting for: no
-queue, no lock. Its end shows at its own pipe, even in the middle of an answer; the tasks that it had are
-known, a new worker takes its place, and they are played again, `RETRIES` times.
+Each worker has a pipe of its own. Workers share no queue and no lock, which one that is killed could keep
+from the others. If a worker dies, even in the middle of an answer, its pipe closes; a new worker takes its
+place, and its tasks are played again, up to `RETRIES` times.
 
-Workers leave interrupts to their parent, which when it stops for whatever reason asks them to stop too, and
-waits: they do so after the block of rounds at hand. They watch their parent, so that none outlives it when
-that is killed.
+Workers leave interrupts to their parent. When the parent stops for whatever reason, it asks them to stop and
+waits until they do, after the current block of rounds. They watch their parent, so that none outlives it if
+it is killed.
 """
 
 import itertools
@@ -33,7 +33,7 @@ from unfog.simulation.job import Job, Part, Task, Tick
 from unfog.validation import InputError, count
 
 WATCH_SECONDS = 1.0
-FAILED = 1  # the exit code of a process that an exception ended
+FAILED = 1  # the exit code of a process that ended with an exception
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Serial:
     def run(
         self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
     ) -> Iterator[tuple[Task, Sequence[Part]]]:
-        """Each task in its turn."""
+        """Play one task after the other."""
         for task in tasks:
             yield task, played(engine, jobs, task, tick)
 
@@ -71,7 +71,7 @@ class Processes:
     workers: int
 
     def __post_init__(self) -> None:
-        """One or more."""
+        """Check the number of workers."""
         count("workers", self.workers, most=MOST_WORKERS)
 
     @property
@@ -92,7 +92,7 @@ class Processes:
 
 
 class Answer(NamedTuple):
-    """What a worker says of a task, or that it is up."""
+    """What a worker sends: the results of a task, an error, or nothing when it has started."""
 
     parts: Sequence[Part] = ()
     rounds: int = 0
@@ -100,84 +100,84 @@ class Answer(NamedTuple):
 
 
 class Worker:
-    """A process, the tasks that it was given, oldest first, and how far it is."""
+    """A worker process, its tasks, oldest first, and its progress."""
 
     def __init__(self, packed: bytes, stop: Any) -> None:
-        """Started; `packed` are the engine and the jobs."""
+        """Start the process; `packed` are the engine and the jobs."""
         context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
+        self.pipe, remote = context.Pipe()
         self.tasks, self.finished, self.up = deque[Task](), 0, False
         self._done = context.RawValue("q", 0)
-        told = (theirs, self._done, stop, os.getpid(), packed)
-        self.process = context.Process(target=_work, args=told)
+        args = (remote, self._done, stop, os.getpid(), packed)
+        self.process = context.Process(target=_work, args=args)
         self.process.start()
-        theirs.close()  # so that the worker's own end is the only one: with it, the pipe ends
+        remote.close()  # so that the worker's own end is the only one: with it, the pipe ends
 
     @property
     def under_way(self) -> int:
-        """Agent-rounds played of tasks that are not finished."""
+        """Agent-rounds played of its unfinished tasks."""
         return max(0, int(self._done.value) - self.finished)
 
     def give(self, task: Task) -> None:
-        """One task more; a dead worker takes it as well, and loses it with the others."""
+        """Send a task; one sent to a dead worker is recovered with its others."""
         self.tasks.append(task)
         with suppress(OSError):
             self.pipe.send(task)
 
     def answer(self) -> Answer | None:
-        """The next one; None from a worker that died."""
+        """The next answer; None if the worker has died."""
         try:
-            found: Answer = self.pipe.recv()
+            answer: Answer = self.pipe.recv()
         except (EOFError, OSError):
             return None
         self.up = True
-        return found
+        return answer
 
     def leave(self) -> None:
-        """Wait for its end; it hears that nobody listens any more."""
+        """Close the pipe, which ends the worker, and wait for it."""
         self.pipe.close()
         self.process.join()
 
 
-class Crew:
-    """So many workers, started as there are tasks for them."""
+class WorkerPool:
+    """Worker processes, started as there are tasks for them."""
 
     def __init__(self, packed: bytes, workers: int) -> None:
-        """Nobody yet."""
+        """No worker is started yet."""
         self.packed, self.most, self.workers = packed, workers, list[Worker]()
         self._stop = multiprocessing.get_context("spawn").RawValue("b", 0)
 
     def give(self, following: Callable[[], Task | None]) -> bool:
-        """Tasks for all, one each before anybody has two; whether anybody has any."""
+        """Hand out tasks, one to each worker before any has two; return whether any worker has one."""
         for depth in range(IN_FLIGHT):
-            for place in range(self.most):
-                if place < len(self.workers) and len(self.workers[place].tasks) > depth:
+            for i in range(self.most):
+                if i < len(self.workers) and len(self.workers[i].tasks) > depth:
                     continue
                 task = following()
                 if task is None:
                     return any(worker.tasks for worker in self.workers)
-                if place == len(self.workers):
+                if i == len(self.workers):
                     self.workers.append(Worker(self.packed, self._stop))
-                self.workers[place].give(task)
+                self.workers[i].give(task)
         return True
 
-    def with_news(self, seconds: float) -> list[Worker]:
-        """The workers that said something, or died, within so many seconds."""
+    def poll(self, seconds: float) -> list[Worker]:
+        """The workers that have answered, or died, within so many seconds."""
         pipes: dict[Any, Worker] = {worker.pipe: worker for worker in self.workers}
         return [pipes[pipe] for pipe in wait(list(pipes), seconds)]
 
-    def bury(self, worker: Worker) -> None:
-        """Make room for another in its place."""
+    def remove(self, worker: Worker) -> None:
+        """Remove a dead worker; another may take its place."""
         worker.leave()
         self.workers.remove(worker)
 
     @property
     def under_way(self) -> int:
-        """Agent-rounds played of tasks that are not finished."""
+        """Agent-rounds played of all unfinished tasks."""
         return sum(worker.under_way for worker in self.workers)
 
     def leave(self) -> None:
-        """Ask all to stop, and wait for them."""
+        """Ask all workers to stop, and wait for them."""
         self._stop.value = 1
         for worker in self.workers:
             worker.leave()
@@ -186,72 +186,73 @@ class Crew:
 def _run_in_processes(
     packed: bytes, tasks: Iterator[Task], workers: int, tick: Tick
 ) -> Iterator[tuple[Task, Sequence[Part]]]:
-    """Tasks a few at a time; those that a dead worker took with it go to others, before all that come."""
-    crew, progress, lost, again = Crew(packed, workers), _Progress(tick), Counter[Task](), deque[Task]()
+    """Play tasks, a few at a time; those of a dead worker are played again first."""
+    pool, progress = WorkerPool(packed, workers), _Progress(tick)
+    losses, retries = Counter[Task](), deque[Task]()
 
     def following() -> Task | None:
-        return again.popleft() if again else next(tasks, None)
+        return retries.popleft() if retries else next(tasks, None)
 
     try:
         while True:
             with deaf_children():
-                busy = crew.give(following)
+                busy = pool.give(following)
             if not busy:
                 return
-            for worker in crew.with_news(0.1):
+            for worker in pool.poll(0.1):
                 answer = worker.answer()
                 if answer is None:
-                    again.extend(_lost(crew, worker, lost))
+                    retries.extend(_recover_tasks(pool, worker, losses))
                 elif answer.error is not None:
                     raise answer.error
-                elif answer.parts:  # else it says that it is up
+                elif answer.parts:  # an empty answer: the worker has started
                     progress.count(worker, answer.rounds)
                     yield worker.tasks.popleft(), answer.parts
-            progress.look(crew)
+            progress.report(pool)
     finally:
-        crew.leave()
+        pool.leave()
 
 
-def _lost(crew: Crew, worker: Worker, lost: Counter[Task]) -> list[Task]:
-    """The tasks that a dead worker took with it. The one it was at is counted: too often, it ends the run.
+def _recover_tasks(pool: WorkerPool, worker: Worker, losses: Counter[Task]) -> list[Task]:
+    """The tasks of a dead worker. One that too many workers died of raises an error.
 
-    A worker that never was up, and was not killed, shows that none can start.
+    A worker that failed before it had started shows that none can start.
     """
-    crew.bury(worker)
+    pool.remove(worker)
     if not worker.up and worker.process.exitcode == FAILED:
         allowed = "1, or call it under `if __name__ == '__main__':`; no worker process could start"
-        raise InputError("workers", crew.most, allowed)
-    lost.update(itertools.islice(worker.tasks, 1))
-    if lost and max(lost.values()) > RETRIES:
+        raise InputError("workers", pool.most, allowed)
+    losses.update(itertools.islice(worker.tasks, 1))
+    if losses and max(losses.values()) > RETRIES:
         raise WorkerDiedError
     return list(worker.tasks)
 
 
 class _Progress:
-    """Rounds told of as they are played; those of a lost task are not told of twice."""
+    """Reports rounds as they are played, and those of a repeated task only once."""
 
     def __init__(self, tick: Tick) -> None:
-        """Nothing yet."""
-        self.tick, self.told, self.finished = tick, 0, 0
+        """No rounds are played yet."""
+        self.tick, self.reported, self.finished = tick, 0, 0
 
     def count(self, worker: Worker, rounds: int) -> None:
-        """A task is finished."""
+        """Count a finished task."""
         worker.finished += rounds
         self.finished += rounds
 
-    def look(self, crew: Crew) -> None:
-        """Tell what is new."""
-        now = max(self.told, self.finished + crew.under_way)
-        self.tick(now - self.told)
-        self.told = now
+    def report(self, pool: WorkerPool) -> None:
+        """Report the rounds since the last report."""
+        now = max(self.reported, self.finished + pool.under_way)
+        self.tick(now - self.reported)
+        self.reported = now
 
 
 class _StoppedError(Exception):
-    """The parent wants no more of it."""
+    """The parent has asked the worker to stop."""
 
 
 def _work(pipe: Connection, done: Any, stop: Any, parent: int, packed: bytes) -> None:
-    """Tasks, until there are no more or the parent wants no more."""
+    """Play tasks in a worker process until the pipe closes or the parent asks to stop."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     coming = SimpleQueue[Task | None]()
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
@@ -263,10 +264,10 @@ def _work(pipe: Connection, done: Any, stop: Any, parent: int, packed: bytes) ->
 
 
 def _hear(pipe: Connection, coming: "SimpleQueue[Task | None]") -> None:
-    """Take tasks off the pipe at any time, None at its end.
+    """Read tasks from the pipe into a queue, and put None at its end.
 
-    A parent that waits until a large task is through hears no answer: were the worker to wait until that is
-    heard, both would wait for ever.
+    This happens in a thread of its own: if a parent that sends a large task and a worker that sends a large
+    answer both waited for the other to read, they would wait for ever.
     """
     with suppress(EOFError, OSError):
         while True:
@@ -282,7 +283,7 @@ def _watch(parent: int) -> None:
 
 
 def _answer(task: Task, packed: bytes, done: Any, stop: Any) -> Answer:
-    """What the task gives, or why it gives nothing."""
+    """Play a task; an exception becomes an answer."""
     before = done.value
 
     def tick(rounds: int) -> None:
@@ -300,15 +301,15 @@ def _answer(task: Task, packed: bytes, done: Any, stop: Any) -> Answer:
 
 @lru_cache(maxsize=1)
 def unpacked(packed: bytes) -> tuple[Engine, Sequence[Job]]:
-    """The engine and the jobs, as our own parent sent them."""
+    """The engine and the jobs that the parent process sent."""
     engine, jobs = pickle.loads(packed)  # noqa: S301
     return engine, jobs
 
 
 @contextmanager
 def deaf_children() -> Iterator[None]:
-    """Processes started in here never hear of an interrupt: children block what their parent blocks."""
-    if sys.platform == "win32":  # it has no such masks
+    """Processes started in here ignore interrupts: children inherit their parent's blocked signals."""
+    if sys.platform == "win32":  # it has no signal masks
         yield
         return
     resource_tracker.ensure_running()  # it would unblock interrupts in the thread that starts it
@@ -320,7 +321,7 @@ def deaf_children() -> Iterator[None]:
 
 
 def refuse_what_cannot_travel(jobs: Sequence[Job], field: str, value: object, instead: str = "1") -> None:
-    """Complain, of this field, about what no other process could be given; `instead` would keep it here."""
+    """Raise if something cannot be pickled; the error names `field`, and allows `instead`, this process."""
     problems = {id(job.problem): job.problem for job in jobs}
     what = [("a problem", problem) for problem in problems.values()]
     for name, one in [*what, *((repr(agent.name), agent) for agent in jobs[0].agents)]:

@@ -1,6 +1,6 @@
-"""What a kernel works on: the numbers of an agent and a world, and the desk at which a trial sits down.
+"""The arrays of a kernel: the numbers of an agent and a world, and the workspace of a trial (`Desk`).
 
-Rows of roots, and of the table of arms, are filled up with zeros to whole vectors (`Plan`).
+Rows of roots, and of the table of arms, are padded with zeros to whole vectors (`Plan`).
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ THOMPSON, RAND_UCB = range(2)
 
 
 class Rules(NamedTuple):
-    """The agent, and what it is told, in numbers."""
+    """The agent's settings and the variance of rewards."""
 
     told: float  # sigma^2
     limit: float  # infinite: none
@@ -27,28 +27,28 @@ class Rules(NamedTuple):
 
 
 class World(NamedTuple):
-    """A block of rounds as nature made it."""
+    """The world's part of a block of rounds."""
 
     table: Array  # (trials, K, q)  [a^2, a, 1]; one entry where all trials share it
     theta: Array  # (trials, m)
     context: Array  # (trials, rounds, d)
-    best: Array  # (trials, rounds, d)  its mean to the oracle
-    best_square: Array  # (trials, rounds, d)  E[c^2] to the oracle
+    best: Array  # (trials, rounds, d)  its mean for the oracle
+    best_square: Array  # (trials, rounds, d)  E[c^2] for the oracle
     noise: Array  # (trials, rounds)  of rewards
-    counts: Array  # (trials, rounds)  1; 0 where the reward is all noise
+    counts: Array  # (trials, rounds)  1; 0 if the reward is only noise
 
 
 class Believed(NamedTuple):
-    """What the agent believes of contexts, and its own draws."""
+    """The agent's beliefs about contexts, and its draws."""
 
     mean: Array  # (trials, rounds, d)
-    cov: Array  # (trials, rounds, d, d), with one entry where trials or rounds share it
-    shown: Array  # (trials, rounds, d)  the true context as it is learnt from; the mean where it is not shown
+    cov: Array  # (trials, rounds, d, d), with one entry if trials or rounds share it
+    shown: Array  # (trials, rounds, d)  the true context that the agent learns from; the mean if unknown
     normals: Array  # (trials, rounds, w)
 
 
 class State(NamedTuple):
-    """What the learner knows, as in learn/scaled.py; others have one scale, and use the beliefs alone."""
+    """The learner's state, as in learn/scaled.py; other learners have one scale and use only the beliefs."""
 
     mean: Array  # (trials, scales, m)
     root: Array  # (trials, scales, m, m)
@@ -58,7 +58,7 @@ class State(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What comes of a block: (trials, rounds) each."""
+    """The results of a block: (trials, rounds) each."""
 
     arm: Ints
     paid: Array
@@ -66,21 +66,21 @@ class Trace(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The sizes. Rows of roots are filled up with zeros to whole vectors, and so are those of the table."""
+    """The sizes. Rows of roots and of the table are padded with zeros to whole vectors."""
 
     learner: int
     chooser: int
     dim: int  # d; there are m = 3 d features
-    long: int  # m, filled up
+    long: int  # m, padded
     arms: int  # K
-    across: int  # K, filled up
+    across: int  # K, padded
     scales: int
     columns: int  # of the belief's root, in threes: m, or those of all scales together
-    wide: int  # the same, filled up
+    wide: int  # the same, padded
 
 
 class Desk(NamedTuple):
-    """What a trial has before it in a round; matrices are laid row by row."""
+    """The workspace of a trial; matrices are stored row by row."""
 
     table: Array  # (2 d + 1, across)
     root: Array  # (scales, m long)
@@ -88,7 +88,7 @@ class Desk(NamedTuple):
     mean: Array  # (scales, long)
     rates: Array  # (scales,)
     weights: Array  # (scales,)
-    away: Array  # (scales,)  a reward from what was expected
+    away: Array  # (scales,)  a reward's deviation from its expectation
     total: Array  # (scales,)  its variance
     theta: Array  # (long,)  of the world
     context: Array  # (d,)  its mean
@@ -96,7 +96,7 @@ class Desk(NamedTuple):
     cov: Array  # (d, d)
     normals: Array  # (long,)
     centre: Array  # (long,)  of the belief about theta
-    mixed: Array  # (m, wide)  its root, where it is that of all scales
+    mixed: Array  # (m, wide)  its root, for a mixture of all scales
     draw: Array  # (long,)  of theta
     lifted: Array  # (2 d + 1,)
     spread: Array  # (2 d + 1, wide)
@@ -112,7 +112,7 @@ class Desk(NamedTuple):
 
 
 def padded(size: int) -> int:
-    """The next multiple of a vector."""
+    """The next multiple of a vector's length."""
     return -(-size // LANES) * LANES
 
 
@@ -124,7 +124,7 @@ def plan(learner: int, chooser: int, dim: int, arms: int, scales: int) -> Plan:
 
 
 def desk(p: Plan) -> Desk:
-    """An empty desk."""
+    """A workspace of zeros."""
     size, rows, s, n = 3 * p.dim, 2 * p.dim + 1, p.scales, p.long
     shapes: dict[str, tuple[int, ...]] = {
         "table": (rows * p.across,),

@@ -1,9 +1,9 @@
 """The engine of one compiled kernel for CPUs: the NumPy engine's random numbers, actions and results.
 
-Nature's block of rounds is made by NumPy, and denoised (numba/beliefs.py); then one kernel (numba/kernel.py)
-takes a trial after the other through it. What has no kernel (numba/support.py) is played as the NumPy engine
-plays it, so that nothing is refused that NumPy does not refuse. Results agree with NumPy's to rounding; each
-trial is played by itself, so that batches of any size, in any number of processes, give the same bits.
+NumPy generates a block of rounds, which is denoised (numba/beliefs.py); then one kernel (numba/kernel.py)
+plays it, one trial after the other. Agents without a kernel (numba/support.py) are played by the NumPy
+engine, so that everything that NumPy can play is accepted. Results agree with NumPy's to rounding; each trial
+is played by itself, so that batches of any size, in any number of processes, give the same bits.
 """
 
 import numpy as np
@@ -40,12 +40,12 @@ from unfog.worlds.problem import Emission, Truth
 
 BATCH_BYTES = 256_000_000
 COMPILER = 140e6  # bytes: Numba and LLVM
-BATCH_TRIALS = (50, 500)  # fewer are slow, more bring nothing
+BATCH_TRIALS = (50, 500)  # fewer are slow, more gain nothing
 COST = Cost(500, 3.0, call=6e-6, each=5e-7, root=2e-9, arm=3e-10, past=0.0, share=0.0)
 
 
 def rules_of(agent: Agent, known: Knowledge) -> Rules:
-    """The agent in numbers."""
+    """The agent's settings as numbers."""
     chooser, limit = agent.chooser, np.inf if agent.limit is None else float(agent.limit)
     if known.reward_var is None:
         raise ValueError(f"{agent.name}: there is no kernel for such rewards")
@@ -62,12 +62,12 @@ def start(agent: Agent, known: Knowledge, trials: int) -> State:
     belief = first.beliefs if scaled else first
     mean, root = (x if scaled else x[None] for x in (belief.mean, belief.root))
     one = np.ones(len(mean))
-    rest = (first.shape, first.rates, first.weights) if scaled else (1.0, one, 0 * one)
-    return State(*(np.repeat(np.asarray(x, dtype=float)[None], trials, 0) for x in (mean, root, *rest)))
+    others = (first.shape, first.rates, first.weights) if scaled else (1.0, one, 0 * one)
+    return State(*(np.repeat(np.asarray(x, dtype=float)[None], trials, 0) for x in (mean, root, *others)))
 
 
-class Seat:
-    """One agent in the middle of its run: the player, and what the kernel keeps for it."""
+class Session:
+    """An agent during its run: the player, and the kernel's state."""
 
     def __init__(self, agent: Agent, job: Job, truth: Truth, trials: range) -> None:
         """Before the first round."""
@@ -79,18 +79,18 @@ class Seat:
         dim, scales = known.context_mean.shape[0], self.state.rates.shape[1]
         pair = learner, int(isinstance(agent.chooser, RandUcb))
         sizes = plan(*pair, dim, arms, scales)
-        self.program, self.desk = program(sizes), desk(sizes)
-        self.total = np.zeros((len(trials), dim))  # of what was seen of the bias, where that is tallied
+        self.program, self.workspace = program(sizes), desk(sizes)
+        self.total = np.zeros((len(trials), dim))  # of observations of the bias, if they are tallied
 
-    def play(self, world: World, found: Beliefs, number: int, first: int) -> Trace:
-        """So many rounds of a block."""
+    def play(self, world: World, beliefs: Beliefs, number: int, first: int) -> Trace:
+        """Play so many rounds of a block."""
         shape = len(self.state.shape), BLOCK_ROUNDS
         trace = Trace(np.zeros(shape, dtype=np.intp), np.zeros(shape), np.zeros(shape))
-        mean, cov = found.context
+        mean, cov = beliefs.context
         believed = Believed(
-            ready(mean), _shared(cov, 4), ready(found.shown), self.player.runner.normals.next(BLOCK_ROUNDS)
+            ready(mean), _share(cov, 4), ready(beliefs.shown), self.player.runner.normals.next(BLOCK_ROUNDS)
         )
-        self.program(self.desk, self.rules, world, believed, self.state, trace, number, first)
+        self.program(self.workspace, self.rules, world, believed, self.state, trace, number, first)
         for values in trace:
             values[:, number:] = values[:, number - 1 : number]
         validation.check_reward("problem.reward", trace.paid, "gaussian")
@@ -98,8 +98,8 @@ class Seat:
         return trace
 
 
-def _shared(values: Array, axes: int) -> Array:
-    """An array with axes for trials and rounds, or trials alone; of one entry where all share it."""
+def _share(values: Array, axes: int) -> Array:
+    """Add axes for trials and rounds, or only for trials; an axis has one entry if all share it."""
     values = values.reshape(*[1] * (axes - values.ndim), *values.shape)
     values = values[:1] if values.strides[0] == 0 else values
     return ready(values[:, :1] if values.strides[1] == 0 else values)
@@ -109,11 +109,11 @@ def table_of(truth: Truth) -> Array:
     """[a^2, a, 1] of every arm: (trials, K, 2 d + 1), or with one entry for all trials."""
     if not isinstance(truth.features, Quadratic):
         raise TypeError(f"there is no kernel for the features {type(truth.features).__name__}")
-    return _shared(truth.features.table, 3)
+    return _share(truth.features.table, 3)
 
 
 def world_of(job: Job, truth: Truth, table: Array, emission: Emission, normals: Array) -> World:
-    """A block in the kernel's arrays. A reward is the score and noise, or noise alone: an outlier."""
+    """A block as the kernel's arrays. A reward is the score plus noise, or only noise: an outlier."""
     problem, shape = job.problem, emission.context.shape
     best = regret.best_context(
         as_told(problem.knowledge()), emission, over_rounds(truth).bias, problem.has_bias
@@ -126,10 +126,10 @@ def world_of(job: Job, truth: Truth, table: Array, emission: Emission, normals: 
     return World(table, theta, context, mean, square, ready(noise), counts)
 
 
-def _merged(parts: list[tuple[list[int], Part]]) -> Part:
-    """Parts of some agents each, in the agents' order."""
-    places = np.argsort(np.concatenate([which for which, _ in parts]))
-    return {name: np.concatenate([part[name] for _, part in parts])[places] for name in parts[0][1]}
+def _merge(parts: list[tuple[list[int], Part]]) -> Part:
+    """Merge the parts of several groups of agents, in the agents' order."""
+    order = np.argsort(np.concatenate([which for which, _ in parts]))
+    return {name: np.concatenate([part[name] for _, part in parts])[order] for name in parts[0][1]}
 
 
 class Numba(engines.Engine):
@@ -144,19 +144,19 @@ class Numba(engines.Engine):
         numpy_engine.refuse_float32(job, self.name)
 
     def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
-        """Agents with a kernel, and those without; denoisers cost what they do with NumPy."""
+        """The estimate for agents with and without a kernel; denoisers cost as much as with NumPy."""
         able, lacking = split(job)
-        found = 0.0
-        for place in able:
-            agent = job.agents[place]
+        seconds = 0.0
+        for index in able:
+            agent = job.agents[index]
             alone, slow = job._replace(agents=(agent,)), agent.denoiser.cost
             usual = numpy_engine.COST.seconds(alone, trials, workers)
-            found += COST.seconds(alone, trials, workers) + usual * slow / (1 + slow + agent.learner.cost)
-        rest = job._replace(agents=tuple(job.agents[place] for place in lacking))
-        return found + numpy_engine.COST.seconds(rest, trials, workers)
+            seconds += COST.seconds(alone, trials, workers) + usual * slow / (1 + slow + agent.learner.cost)
+        rest = job._replace(agents=tuple(job.agents[index] for index in lacking))
+        return seconds + numpy_engine.COST.seconds(rest, trials, workers)
 
     def batch(self, job: Job, trials: int) -> int:
-        """As many trials as fit in memory with ease, and leave enough batches for several workers."""
+        """As many trials as fit easily into memory, and leave enough batches for several workers."""
         if split(job)[1]:
             return numpy_engine.ENGINE.batch(job, trials)
         least, most = BATCH_TRIALS
@@ -172,9 +172,9 @@ class Numba(engines.Engine):
         parts = []
         for which, engine in zip(split(job), (_run, numpy_engine.ENGINE.run), strict=True):
             if which:
-                own = job._replace(agents=tuple(job.agents[place] for place in which))
+                own = job._replace(agents=tuple(job.agents[index] for index in which))
                 parts.append((which, engine(own, trials, tick)))
-        return _merged(parts)
+        return _merge(parts)
 
 
 def _run(job: Job, trials: range, tick: Tick) -> Part:
@@ -182,21 +182,21 @@ def _run(job: Job, trials: range, tick: Tick) -> Part:
     problem = job.problem
     truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
     nature, meter = Nature(problem, job.seed, trials), Meter(job, len(trials))
-    seats = [Seat(agent, job, truth, trials) for agent in job.agents]
+    sessions = [Session(agent, job, truth, trials) for agent in job.agents]
     table = table_of(truth)
     for first in range(0, job.rounds, BLOCK_ROUNDS):
         number = min(BLOCK_ROUNDS, job.rounds - first)
-        drawn, numbers = nature.next(BLOCK_ROUNDS), first + np.arange(BLOCK_ROUNDS)
-        emission = make_emission(job, truth, *drawn, numbers)
-        world = world_of(job, truth, table, emission, drawn[0])
-        block = tabled(job, truth, emission, drawn[0]) if job.decompose else None
-        for index, seat in enumerate(seats):
-            found = beliefs(seat.player, emission, truth, number, first, seat.total)
-            trace = seat.play(world, found, number, first)
-            lost = {"regret": trace.regret}
+        draws, numbers = nature.next(BLOCK_ROUNDS), first + np.arange(BLOCK_ROUNDS)
+        emission = make_emission(job, truth, *draws, numbers)
+        world = world_of(job, truth, table, emission, draws[0])
+        block = tabled(job, truth, emission, draws[0]) if job.decompose else None
+        for index, session in enumerate(sessions):
+            denoised = beliefs(session.player, emission, truth, number, first, session.total)
+            trace = session.play(world, denoised, number, first)
+            by_name = {"regret": trace.regret}
             if block is not None:
-                lost = losses(job, truth, block, trace.arm, found.context)
-            meter.add(index, first, {name: loss[:, :number] for name, loss in lost.items()})
+                by_name = losses(job, truth, block, trace.arm, denoised.context)
+            meter.add(index, first, {name: loss[:, :number] for name, loss in by_name.items()})
             tick(number * len(trials))
     return meter.values
 

@@ -1,15 +1,14 @@
-"""The kernel: a trial after the other, each through all rounds of a block, its belief in the nearest cache.
+"""The kernel: it plays a block, one trial after the other, so that a trial's belief stays in the cache.
 
-What a round does is what agents/round.py has it do, for the parts that numba/support.py lets through:
+A round does what agents/round.py does, for the parts that numba/support.py admits:
 
     choose    learn/conjugate.py or learn/scaled.py `belief`; choose/thompson.py or choose/ucb.py
     pay       the true score of the arm and noise; the oracle's best score less the arm's is the regret
-    learn     the reward within reach (agents/round.py), then Potter's rank-one update (maths/gaussian.py)
+    learn     clip the reward (agents/round.py), then Potter's rank-one update (maths/gaussian.py)
 
-Features are quadratic (features/quadratic.py). A trial sits down at a `Desk` with all its things. Sizes are
-constants of the compiled program (`Plan`), so that loops over arms, and over columns of a root, become
-vectors: that is most of the speed. There is one program for every size of problem and every pair of learner
-and chooser, and it is kept on disk (numba/compile.py).
+Features are quadratic (features/quadratic.py). A trial is copied to a workspace (`Desk`). Sizes are constants
+of the compiled program (`Plan`), so that loops over arms, and over columns of a root, are vectorised: that is most of the speed. There is one program for every size of problem and every pair of
+learner and chooser, and it is cached on disk (numba/compile.py).
 """
 
 from collections.abc import Callable
@@ -36,15 +35,15 @@ from unfog.simulation.engines.numba.arrays import (
 )
 from unfog.simulation.engines.numba.compile import compiled, inlined
 
-# Up to these d loops are unrolled whole; as stretches they would take up to a half longer.
-WHOLE_SUMS, WHOLE_COLUMNS = 5, 10
+# Up to these d, loops are unrolled completely; in stretches they would take up to 50% longer.
+UNROLL_SUMS, UNROLL_COLUMNS = 5, 10
 
 
 @inlined
 def stretch(times: int, dim: int) -> int:
-    """How many steps of a loop over so many times d are unrolled, so that the loop around it is a vector's.
+    """How many steps of a loop over so many times d are unrolled, so that the outer loop is vectorised.
 
-    The compiler unrolls short loops alone; around others nothing would be vectors.
+    The compiler unrolls only short loops, and vectorises no loop around others.
     """
     if times * dim <= 16:
         return times * dim
@@ -56,7 +55,7 @@ def stretch(times: int, dim: int) -> int:
 @inlined
 def combine(dim: int, wide: int, weights: Array, rows: Array, out: Array) -> None:
     """The sum of m rows, each with its weight."""
-    if dim <= WHOLE_SUMS:
+    if dim <= UNROLL_SUMS:
         for j in range(wide):
             total = 0.0
             for k in range(3 * dim):
@@ -95,25 +94,25 @@ def score_arms(w: Desk, dim: int, across: int) -> None:
 
 @inlined
 def maximum(values: Array, lanes: Array, number: int) -> float:
-    """The largest value: of every lane of a vector first, which is one instruction, then of the lanes."""
-    most, whole = values[0], number - number % LANES
-    if whole:
+    """The largest value: first of each lane of a vector, which is one instruction, then of the lanes."""
+    most, full = values[0], number - number % LANES
+    if full:
         for k in range(LANES):
             lanes[k] = values[k]
-        for first in range(LANES, whole, LANES):
+        for first in range(LANES, full, LANES):
             for k in range(LANES):
                 value = values[first + k]
                 lanes[k] = value if value > lanes[k] else lanes[k]
         for k in range(LANES):
             most = lanes[k] if lanes[k] > most else most
-    for a in range(whole, number):
+    for a in range(full, number):
         most = values[a] if values[a] > most else most
     return most
 
 
 @inlined
 def largest(values: Array, lanes: Array, number: int) -> int:
-    """The first of the largest."""
+    """The index of the first of the largest values."""
     most = maximum(values, lanes, number)
     for a in range(number):
         if values[a] == most:
@@ -123,13 +122,13 @@ def largest(values: Array, lanes: Array, number: int) -> int:
 
 @inlined
 def tied(most: float) -> float:
-    """The least that counts as equal to the largest: agents/choose/greedy.py."""
+    """The least value that counts as equal to the largest: agents/choose/greedy.py."""
     return (1 - TIE) * most if most > 0 else (1 + TIE) * most
 
 
 @inlined
 def first_best(values: Array, lanes: Array, number: int) -> int:
-    """The first of those that are the largest, or equal to it but for rounding."""
+    """The index of the first value that equals the largest up to rounding."""
     least = tied(maximum(values, lanes, number))
     for a in range(number):
         if values[a] >= least:
@@ -139,7 +138,7 @@ def first_best(values: Array, lanes: Array, number: int) -> int:
 
 @inlined
 def take_arm(w: Desk, dim: int, across: int, arm: int) -> None:
-    """The arm's column of the table."""
+    """Copy the arm's column of the table."""
     for i in range(2 * dim + 1):
         w.action[i] = w.table[i * across + arm]
 
@@ -156,7 +155,7 @@ def spread_scores(w: Desk, dim: int, across: int, columns: int, wide: int, root:
         w.spread[2 * dim * wide + j] = shared
     for a in range(across):
         w.variance[a] = 0.0
-    if dim <= WHOLE_COLUMNS:
+    if dim <= UNROLL_COLUMNS:
         _add_threes(w, dim, across, columns, wide)
     else:
         _add_columns(w, dim, across, columns, wide)
@@ -164,22 +163,22 @@ def spread_scores(w: Desk, dim: int, across: int, columns: int, wide: int, root:
 
 @inlined
 def _add_threes(w: Desk, dim: int, across: int, columns: int, wide: int) -> None:
-    """Three columns at a time, each whole."""
+    """Add three whole columns at a time."""
     last = 2 * dim * wide
     for j in range(0, columns, 3):
         for a in range(across):
             one, two, three = w.spread[last + j], w.spread[last + j + 1], w.spread[last + j + 2]
             for i in range(2 * dim):
-                entry, place = w.table[i * across + a], i * wide + j
-                one += w.spread[place] * entry
-                two += w.spread[place + 1] * entry
-                three += w.spread[place + 2] * entry
+                entry, index = w.table[i * across + a], i * wide + j
+                one += w.spread[index] * entry
+                two += w.spread[index + 1] * entry
+                three += w.spread[index + 2] * entry
             w.variance[a] += one * one + two * two + three * three
 
 
 @inlined
 def _add_columns(w: Desk, dim: int, across: int, columns: int, wide: int) -> None:
-    """Long columns, a stretch of each at a time."""
+    """Add long columns, a stretch of each at a time."""
     last, step = 2 * dim * wide, stretch(2, dim)
     for j in range(columns):
         for first in range(0, 2 * dim, step):
@@ -200,7 +199,7 @@ def hidden_variance(w: Desk, dim: int, wide: int, root: Array, factor: float) ->
     and for every column of the root in place of theta.
     """
     total = 0.0
-    if dim <= WHOLE_SUMS:
+    if dim <= UNROLL_SUMS:
         for j in range(wide):
             total += _hidden_by(w, dim, wide, root, j)
     else:
@@ -210,7 +209,7 @@ def hidden_variance(w: Desk, dim: int, wide: int, root: Array, factor: float) ->
 
 @inlined
 def _hidden_by(w: Desk, dim: int, wide: int, root: Array, j: int) -> float:
-    """The part of one column. C is symmetric, so that what is below its diagonal counts twice."""
+    """The part of one column. C is symmetric, so that entries below its diagonal count twice."""
     total, second, third = 0.0, dim * wide, 2 * dim * wide
     for i in range(dim):
         share, bent = w.cov[i * dim + i], root[second + i * wide + j]
@@ -226,7 +225,7 @@ def _hidden_by(w: Desk, dim: int, wide: int, root: Array, j: int) -> float:
 
 @inlined
 def _hidden_by_all(w: Desk, dim: int, wide: int, root: Array) -> float:
-    """The part of all columns, a stretch of C's rows at a time; slopes lie where roots are lifted."""
+    """The part of all columns, a stretch of C's rows at a time; slopes are stored in `spread`."""
     total, second, third, step = 0.0, dim * wide, 2 * dim * wide, stretch(1, dim)
     for i in range(dim):
         for j in range(wide):
@@ -246,7 +245,7 @@ def _hidden_by_all(w: Desk, dim: int, wide: int, root: Array) -> float:
 
 @inlined
 def mix_scales(w: Desk, dim: int, long: int, scales: int, wide: int, shape: float) -> float:
-    """The moments of the belief at all scales, learn/scaled.py `_mixed`; the mean of their noise."""
+    """Compute the moments of the mixture of scales, as learn/scaled.py; return the mean of their noise."""
     most, total, noise = maximum(w.weights, w.lanes, scales), 0.0, 0.0
     for s in range(scales):
         total += exp(w.weights[s] - most)
@@ -265,7 +264,7 @@ def mix_scales(w: Desk, dim: int, long: int, scales: int, wide: int, shape: floa
 
 @inlined
 def _put_beside(w: Desk, dim: int, long: int, wide: int, scale: int, share: float, spread: float) -> None:
-    """One scale's columns of the mixture's root."""
+    """Copy one scale's columns of the mixture's root."""
     size = 3 * dim
     first = scale * (size + 1)
     for k in range(size):
@@ -276,7 +275,7 @@ def _put_beside(w: Desk, dim: int, long: int, wide: int, scale: int, share: floa
 
 @inlined
 def _sample(w: Desk, dim: int, long: int, scale: int, spread: float) -> None:
-    """A draw of theta."""
+    """Draw theta."""
     combine(dim, long, w.normals, w.turned[scale], w.draw)
     for k in range(long):
         w.draw[k] = w.centre[k] + spread * w.draw[k]
@@ -293,20 +292,20 @@ def _bound(w: Desk, arm: int, level: float, growth: float, neglect: float) -> fl
 def _largest_bound(w: Desk, arms: int, across: int, level: float, growth: float, neglect: float) -> int:
     """The arm with the largest bound.
 
-    With the largest v in the logarithm it is above every arm's, and one logarithm serves all: only arms for
-    which that is above the best found so far, or may be equal to it, are looked at.
+    With the largest v in the logarithm, one logarithm gives an upper limit for all arms: the bound is
+    computed only for arms whose limit is above the best bound so far, or may be equal to it.
     """
     stretch = 1 + growth * log1p(neglect * maximum(w.variance, w.lanes, arms))
     for a in range(across):
         w.bound[a] = w.score[a] + level * sqrt(w.variance[a] * stretch)
-    found = largest(w.bound, w.lanes, arms)
-    best = _bound(w, found, level, growth, neglect)
+    first = largest(w.bound, w.lanes, arms)
+    best = _bound(w, first, level, growth, neglect)
     least = tied(best) - 2e-12 * abs(best)
     near = 0
     for a in range(arms):
         near += w.bound[a] >= least
     if near == 1:
-        return found
+        return first
     for a in range(arms):
         if w.bound[a] >= least:
             w.bound[a] = _bound(w, a, level, growth, neglect)
@@ -315,13 +314,13 @@ def _largest_bound(w: Desk, arms: int, across: int, level: float, growth: float,
     for a in range(arms):
         if w.bound[a] >= least:
             return a
-    return found
+    return first
 
 
 @inlined
-def reward_noise(learner: int, told: float, noise: float, hidden: float) -> float:
-    """The variance of a reward given theta, where the context hides so much: learner.noise."""
-    return told + hidden if learner <= HETERO else noise * (1 + hidden / told)
+def reward_noise(learner: int, reward_var: float, noise: float, hidden: float) -> float:
+    """The variance of a reward given theta, with the variance that the context hides: learner.noise."""
+    return reward_var + hidden if learner <= HETERO else noise * (1 + hidden / reward_var)
 
 
 @inlined
@@ -338,7 +337,7 @@ def raised_arm(
     w: Desk, learner: int, dim: int, arms: int, across: int, columns: int, wide: int, rules: Rules,
     root: Array, factor: float, noise: float, time: int,
 ) -> tuple[int, int, float]:  # fmt: skip
-    """The arm with the largest bound, choose/ucb.py; the best expected one, and what it hides."""
+    """The arm with the largest bound, choose/ucb.py; the best expected arm, and its hidden variance."""
     lift_theta(w, dim, w.centre)
     score_arms(w, dim, across)
     spread_scores(w, dim, across, columns, wide, root)
@@ -367,7 +366,7 @@ def dot(left: Array, right: Array, number: int) -> float:
 
 @inlined
 def _condition(w: Desk, dim: int, long: int, scale: int, variance: float) -> None:
-    """Potter's update of one belief, by a value so far away; the total is the variance and half'half."""
+    """Potter's update of one belief by a deviation; `total` is the variance plus half'half."""
     root, turned, half, mean = w.root[scale], w.turned[scale], w.half[scale], w.mean[scale]
     away, total = w.away[scale], w.total[scale]
     slope = 1 / (total + sqrt(variance * total))
@@ -380,7 +379,7 @@ def _condition(w: Desk, dim: int, long: int, scale: int, variance: float) -> Non
 
 @inlined
 def _take_off(dim: int, long: int, slope: float, down: Array, along: Array, rows: Array) -> None:
-    """A matrix less a multiple of an outer product."""
+    """Subtract a multiple of an outer product from a matrix."""
     step = stretch(3, dim)
     for first in range(0, 3 * dim, step):
         for j in range(long):
@@ -391,14 +390,14 @@ def _take_off(dim: int, long: int, slope: float, down: Array, along: Array, rows
 
 @inlined
 def learn_reward(
-    w: Desk, learner: int, dim: int, long: int, scales: int, told: float, shape: float, hidden: float,
+    w: Desk, learner: int, dim: int, long: int, scales: int, var: float, shape: float, hidden: float,
     value: float,
 ) -> None:  # fmt: skip
-    """Every scale's belief after a reward, and the weights of the scales.
+    """Update every scale's belief and weight after a reward.
 
-    A step for all scales, then the next: no scale waits for another, and a processor looks ahead a little.
+    Each step is done for all scales before the next, so that a processor can overlap them.
     """
-    variance = told if learner == CONJUGATE else told + hidden if learner == HETERO else 1 + hidden / told
+    variance = var if learner == CONJUGATE else var + hidden if learner == HETERO else 1 + hidden / var
     for s in range(scales):
         combine(dim, long, w.row, w.root[s], w.half[s])
     for s in range(scales):
@@ -419,7 +418,7 @@ def within_reach(
     w: Desk, dim: int, long: int, wide: int, root: Array, factor: float, noise: float, value: float,
     limit: float,
 ) -> float:  # fmt: skip
-    """The reward within reach of what was expected."""
+    """The reward, clipped if it is too far from its expectation."""
     expected = dot(w.row, w.centre, long)
     combine(dim, wide, w.row, root, w.whole)
     reach, away = limit * sqrt(noise + factor * dot(w.whole, w.whole, wide)), value - expected
@@ -440,16 +439,16 @@ def _true_score(w: Desk, dim: int, context: Array, i: int, t: int) -> float:
 
 
 @inlined
-def _at(place: int, size: int) -> int:
-    """The place on an axis, of which one entry may serve all."""
-    return place if size > 1 else 0
+def _at(index: int, size: int) -> int:
+    """The index on an axis, of which one entry may serve all."""
+    return index if size > 1 else 0
 
 
 @inlined
 def _sit_down(
     w: Desk, dim: int, long: int, arms: int, across: int, scales: int, world: World, state: State, i: int
 ) -> None:  # fmt: skip
-    """A trial's things, put on the desk."""
+    """Copy the data of a trial to the workspace."""
     actions = _at(i, world.table.shape[0])
     for k in range(2 * dim + 1):
         for a in range(arms):
@@ -466,7 +465,7 @@ def _sit_down(
 
 @inlined
 def _stand_up(w: Desk, dim: int, long: int, scales: int, state: State, i: int) -> None:
-    """What was learnt, taken off the desk."""
+    """Copy the learner's state from the workspace."""
     for s in range(scales):
         state.rates[i, s], state.weights[i, s] = w.rates[s], w.weights[s]
         for k in range(3 * dim):
@@ -477,7 +476,7 @@ def _stand_up(w: Desk, dim: int, long: int, scales: int, state: State, i: int) -
 
 @inlined
 def _look(w: Desk, dim: int, believed: Believed, i: int, t: int) -> None:
-    """A round's context as it is believed to be, and the agent's draws."""
+    """Copy the belief about a round's context, and the agent's draws."""
     trial, time = _at(i, believed.cov.shape[0]), _at(t, believed.cov.shape[1])
     for k in range(dim):
         mean = believed.mean[i, t, k]
@@ -491,7 +490,7 @@ def _look(w: Desk, dim: int, believed: Believed, i: int, t: int) -> None:
 
 @inlined
 def _row(w: Desk, dim: int) -> None:
-    """psi(arm), the arm's column being there."""
+    """Compute psi(arm) from the arm's column."""
     for k in range(dim):
         w.row[k] = w.action[k]
         w.row[dim + k] = w.square[k]
@@ -499,10 +498,10 @@ def _row(w: Desk, dim: int) -> None:
 
 
 @inlined
-def _show(w: Desk, dim: int, shown: Array, i: int, t: int) -> None:
-    """The true context in place of what was believed of it."""
+def _show(w: Desk, dim: int, revealed: Array, i: int, t: int) -> None:
+    """Replace the belief about the context by the true context."""
     for k in range(dim):
-        context = shown[i, t, k]
+        context = revealed[i, t, k]
         w.context[k], w.square[k] = context, context * context
 
 
@@ -520,7 +519,7 @@ def _regret(w: Desk, dim: int, arms: int, across: int, world: World, i: int, t: 
 def _believe(
     w: Desk, learner: int, dim: int, long: int, scales: int, wide: int, shape: float
 ) -> tuple[Array, float, float, int]:  # fmt: skip
-    """Root and factor of theta ~ N(centre, factor root root'); the noise of rewards; the best scale."""
+    """The root and factor of theta ~ N(centre, factor root root'); the noise of rewards; the best scale."""
     if learner == MIXED:
         noise = mix_scales(w, dim, long, scales, wide, shape)
         return w.mixed, 1.0, noise, 0
@@ -533,10 +532,10 @@ def _believe(
 
 @lru_cache
 def program(sizes: Plan) -> Callable[..., None]:
-    """The program for these sizes: so many rounds of every trial, of which the first has this number.
+    """The program for these sizes: it plays so many rounds of every trial, from number `first` on.
 
-    The state is moved on in place. Sizes are unpacked: single numbers are constants to the compiler, a tuple
-    of them is not.
+    The state is updated in place. Sizes are unpacked, since single numbers are constants to the compiler
+    and a tuple of them is not.
     """
     learner, chooser, dim, long, arms, across, scales, columns, wide = sizes
 
@@ -575,5 +574,5 @@ def program(sizes: Plan) -> Callable[..., None]:
             state.shape[i] = shape
             _stand_up(w, dim, long, scales, state, i)
 
-    found: Any = compiled(play)
-    return found
+    kernel: Any = compiled(play)
+    return kernel

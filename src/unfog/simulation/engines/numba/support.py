@@ -1,4 +1,4 @@
-"""Which agents the kernel plays, on which problems; all others are played as the NumPy engine plays them."""
+"""Which agents the kernel plays, on which problems; all others are played by the NumPy engine."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from unfog.worlds.problem import Problem
 
 
 def learner_of(agent: Agent) -> int | None:
-    """Which of the kernel's learners its learner is; None where it is none of them."""
+    """The kernel's number for the agent's learner; None if it has no kernel."""
     learner = agent.learner
     if type(learner) is Scaled:
         return MIXED if learner.mixed else SCALED
@@ -24,7 +24,7 @@ def learner_of(agent: Agent) -> int | None:
 
 
 def why_not_problem(problem: Problem) -> str:
-    """Why the kernel cannot play a problem, in words; empty where it can."""
+    """Why the kernel cannot play a problem; "" if it can."""
     if not isinstance(problem, Composed) or not isinstance(problem.rewards, Identity):
         return "rewards are not scores and Gaussian noise"
     drawn = {name: np.zeros((1, *draws.shape)) for name, draws in problem.truth_draws().items()}
@@ -34,9 +34,9 @@ def why_not_problem(problem: Problem) -> str:
 
 
 def why_not_agent(agent: Agent, problem: Problem) -> str:
-    """Why the kernel cannot play an agent, in words; empty where it can.
+    """Why the kernel cannot play an agent; "" if it can.
 
-    It denoises a block of rounds before it plays it. So the denoiser must not hear of rewards, and true
+    A block of rounds is denoised before the kernel plays it. So the denoiser must not use rewards, and true
     contexts must come at once or not at all.
     """
     learner = learner_of(agent)
@@ -54,7 +54,7 @@ def why_not_agent(agent: Agent, problem: Problem) -> str:
 
 
 def why_not(agent: Agent, problem: Problem) -> str:
-    """Why the kernel cannot play this agent on this problem; empty where it can.
+    """Why the kernel cannot play this agent on this problem; "" if it can.
 
     >>> import unfog
     >>> from unfog.simulation.engines.numba.support import why_not
@@ -68,7 +68,7 @@ def why_not(agent: Agent, problem: Problem) -> str:
 
 
 def split(job: Job) -> tuple[list[int], list[int]]:
-    """The places of the agents that have a kernel, and of those that have none."""
-    places = range(len(job.agents))
-    lack = {place: why_not(job.agents[place], job.problem) for place in places}
-    return [place for place in places if not lack[place]], [place for place in places if lack[place]]
+    """The indices of the agents with a kernel, and of those without."""
+    indices = range(len(job.agents))
+    reasons = {index: why_not(job.agents[index], job.problem) for index in indices}
+    return [index for index in indices if not reasons[index]], [index for index in indices if reasons[index]]
