@@ -19,8 +19,8 @@ from unfog.agents.choose.greedy import TIE
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Sums may be reordered, and a product and a sum rounded once, which changes only the last bits. NaN stays
-# NaN, and dividing by zero is infinite, as with NumPy. Kernels get all their arrays and allocate none, so that
-# no references need be counted.
+# NaN, and dividing by zero is infinite, as with NumPy. Kernels get all their arrays and allocate none, so
+# that no references need be counted.
 SETTINGS: Any = {"error_model": "numpy", "_nrt": False, "fastmath": {"reassoc", "contract", "nsz"}}
 
 

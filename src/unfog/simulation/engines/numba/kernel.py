@@ -7,8 +7,9 @@ A round does what agents/round.py does, for the parts that numba/support.py admi
     learn     clip the reward (agents/round.py), then Potter's rank-one update (maths/gaussian.py)
 
 Features are quadratic (features/quadratic.py). A trial is copied to a workspace (`Desk`). Sizes are constants
-of the compiled program (`Plan`), so that loops over arms, and over columns of a root, are vectorised: that is most of the speed. There is one program for every size of problem and every pair of
-learner and chooser, and it is cached on disk (numba/compile.py).
+of the compiled program (`Plan`), so that loops over arms, and over columns of a root, are vectorised: that is
+most of the speed. There is one program for every size of problem and every pair of learner and chooser, and
+it is cached on disk (numba/compile.py).
 """
 
 from collections.abc import Callable
