@@ -1,19 +1,19 @@
 """Nested values to bytes and back, without pickle: reading a file runs no code of the file's.
 
     head    length of the tree
-    tree    JSON: what is not an array as it is, an array as its kind and shape; classes of tuples by name
+    tree    JSON: values as they are, arrays as their kind and shape; classes of tuples by name
     arrays  their bytes, one after the other
 
-There is no checksum and no version: those who keep the bytes have both beside them (live/snapshot.py). The
-tuples that may be written and read are NamedTuples, by the module that holds them.
+There is no checksum and no version: whoever stores the bytes adds both (live/snapshot.py). Besides plain
+tuples, NamedTuples that a module defines can be written and read.
 
 Many values of one kind are written as columns, so that ten thousand open decisions take as long as a few
-hundred. A column is a list that says what it is, and what there is of all its values together:
+hundred. A column is a list of its kind and the contents of all its values:
 
     c  the same for all       p  as JSON has them          f  floats, as an array    i  one by one
     t  tuples                 n  tuples of a class         d  mappings with the same keys: a column a field
     l  lists: their lengths, and a column of all their items
-    a  arrays of one shape    g  several kinds: of which each is, and a column a kind
+    a  arrays of one shape    g  several kinds: the kind of each, and a column for each kind
 
 Arrays come back C-contiguous, whatever layout they had.
 """
@@ -36,55 +36,55 @@ import numpy.typing as npt
 from unfog.validation import InputError
 
 HEAD = struct.Struct("<Q")  # bytes of the tree
-HOUSE = "unfog."  # classes of its modules may be read
+HOUSE = "unfog."  # classes of these modules may be read
 ALLOWED = (
     "None, True, False, whole numbers, floats, text, lists, tuples, NamedTuples that a module holds, "
     "mappings with text for keys, NumPy arrays and numbers of kind b, i, u or f and of at most 8 bytes"
 )
-MANY = 32  # so few are written one by one
+MANY = 32  # fewer values are written one by one
 MOST_KINDS = 16  # in one column
 
 AnyArray: TypeAlias = npt.NDArray[Any]
 
 
 class DecodeError(ValueError):
-    """Bytes with a class that may not be read."""
+    """The bytes name a class that may not be read."""
 
 
 def encode(value: Any) -> bytes:
-    """The bytes of a value; InputError where it holds what cannot be written."""
+    """The bytes of a value; InputError if it cannot be written."""
     return Writer(canonical=False).written(value)
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of what a value holds: the same for equal values, whatever their layout in memory.
+    """SHA-256 of a value: the same for equal values, whatever their layout in memory.
 
-    Kinds of numbers matter, and so do the bits of floats; the order of a mapping's keys does not.
+    The types of numbers and the bits of floats matter; the order of a mapping's keys does not.
     """
     return sha256(Writer(canonical=True).written(value)).hexdigest()
 
 
 def decode(data: bytes, allowed: Sequence[str] = ()) -> Any:
-    """The value of the bytes; classes of tuples from unfog or from the modules that are allowed."""
+    """The value of the bytes; its classes must be from unfog or from the modules in `allowed`."""
     (tree,), start = HEAD.unpack_from(data), HEAD.size
-    told = json.loads(data[start : start + tree])
-    classes = [readable(name, tuple(allowed)) for name in told["classes"]]
-    return Reader(classes, memoryview(data)[start + tree :]).read(told["value"])
+    document = json.loads(data[start : start + tree])
+    classes = [readable(name, tuple(allowed)) for name in document["classes"]]
+    return Reader(classes, memoryview(data)[start + tree :]).read(document["value"])
 
 
 class Writer:
-    """Collects the arrays and the classes of a value while its tree is made."""
+    """Collects the arrays and classes of a value while it builds the tree."""
 
     def __init__(self, *, canonical: bool) -> None:
         self.canonical = canonical
         self.arrays: list[bytes] = []
         self.classes: dict[type, int] = {}
         self.kinds: dict[type, Callable[[Any], Any]] = {
-            type(None): _same,
-            bool: _same,
-            str: _same,
-            int: _same,
-            float: _float,
+            type(None): _return_same,
+            bool: _return_same,
+            str: _return_same,
+            int: _return_same,
+            float: _write_float,
             list: self._list,
             tuple: lambda value: {"t": self._list(value)},
             dict: self._mapping,
@@ -92,15 +92,15 @@ class Writer:
         }
 
     def written(self, value: Any) -> bytes:
-        """Head, tree and arrays."""
+        """Head, tree and arrays as bytes."""
         tree = self.tree(value)
-        told = {"classes": [name_of(kind) for kind in self.classes], "value": tree}
-        text = json.dumps(told, separators=(",", ":"), allow_nan=False).encode("ascii")
-        raw = b"".join(self.arrays)
-        return HEAD.pack(len(text)) + text + raw
+        document = {"classes": [name_of(kind) for kind in self.classes], "value": tree}
+        text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode("ascii")
+        arrays = b"".join(self.arrays)
+        return HEAD.pack(len(text)) + text + arrays
 
     def tree(self, value: Any) -> Any:
-        """What JSON can hold of a value."""
+        """The tree of a value, as JSON values."""
         kind: Any = type(value)
         write = self.kinds.get(kind)
         if write is not None:
@@ -124,9 +124,9 @@ class Writer:
         return not self.canonical and len(value) >= MANY
 
     def _mapping(self, value: dict[Any, Any]) -> dict[str, Any]:
-        strange = [key for key in value if type(key) is not str]
-        if strange:
-            raise InputError("value", f"a mapping with the key {strange[0]!r}", ALLOWED)
+        invalid = [key for key in value if type(key) is not str]
+        if invalid:
+            raise InputError("value", f"a mapping with the key {invalid[0]!r}", ALLOWED)
         if self._is_long(value):
             return {"e": [list(value), column(self, list(value.values()))]}
         items = sorted(value.items()) if self.canonical else value.items()
@@ -136,7 +136,7 @@ class Writer:
         return {"a": self.put([value])}
 
     def put(self, values: Sequence[AnyArray]) -> list[Any]:
-        """The kind and shape of arrays that are alike in both; their bytes are kept."""
+        """Add the bytes of arrays with the same kind and shape; return both."""
         kind = values[0].dtype
         if kind.kind not in "biuf" or kind.itemsize > 8:  # of longer floats some bytes may hold anything
             raise InputError("value", f"an array of {kind}", ALLOWED)
@@ -144,19 +144,19 @@ class Writer:
         return [kind.str, values[0].shape]
 
 
-def _same(value: Any) -> Any:
+def _return_same(value: Any) -> Any:
     return value
 
 
-def _float(value: float) -> Any:
+def _write_float(value: float) -> Any:
     return value if isfinite(value) else {"f": struct.pack("<d", value).hex()}
 
 
 class Reader:
-    """Makes a value of its tree, and takes its arrays in the order in which they were written."""
+    """Builds a value from its tree, reading arrays in the order in which they were written."""
 
     def __init__(self, classes: list[type], arrays: memoryview) -> None:
-        self.classes, self.arrays, self.place = classes, arrays, 0
+        self.classes, self.arrays, self.offset = classes, arrays, 0
 
     def read(self, tree: Any) -> Any:
         """The value of a tree."""
@@ -164,46 +164,46 @@ class Reader:
             return [self.read(item) for item in tree]
         if not isinstance(tree, dict):
             return tree
-        ((kind, told),) = tree.items()
-        return _READERS[kind](self, told)
+        ((kind, content),) = tree.items()
+        return _READERS[kind](self, content)
 
-    def plain(self, told: Any) -> Any:
-        """A plain one."""
-        return tuple(self.read(told))
+    def plain(self, items: Any) -> Any:
+        """A plain tuple."""
+        return tuple(self.read(items))
 
-    def many(self, told: Any) -> Any:
-        """A long list."""
-        number, column = told
+    def many(self, content: Any) -> Any:
+        """A long list, written as a column."""
+        number, column = content
         return values(self, column, number)
 
-    def many_by_name(self, told: Any) -> Any:
-        """A mapping of many."""
-        names, column = told
+    def many_by_name(self, content: Any) -> Any:
+        """A long mapping, whose values were written as a column."""
+        names, column = content
         return dict(zip(names, values(self, column, len(names)), strict=True))
 
-    def mapping(self, told: Any) -> Any:
-        """With its keys in the order they had."""
-        return {key: self.read(item) for key, item in told.items()}
+    def mapping(self, items: Any) -> Any:
+        """A mapping, its keys in their order."""
+        return {key: self.read(item) for key, item in items.items()}
 
-    def named(self, told: Any) -> Any:
-        """One with names, of its class; no function of the class is called."""
-        number, *fields = told
+    def named(self, content: Any) -> Any:
+        """A NamedTuple; no function of its class is called."""
+        number, *fields = content
         return tuple.__new__(self.classes[number], [self.read(item) for item in fields])
 
-    def scalar(self, told: Any) -> Any:
-        """A number of NumPy's."""
-        return self.array(told)[()]
+    def scalar(self, form: Any) -> Any:
+        """A NumPy scalar."""
+        return self.array(form)[()]
 
-    def array(self, told: Any) -> AnyArray:
-        """A copy."""
-        return self.take(told, 1)[0]
+    def array(self, form: Any) -> AnyArray:
+        """A copy of an array."""
+        return self.take(form, 1)[0]
 
-    def take(self, told: Any, number: int) -> list[AnyArray]:
-        """Copies of so many, of this kind and shape."""
-        kind, shape = np.dtype(told[0]), tuple(told[1])
+    def take(self, form: Any, number: int) -> list[AnyArray]:
+        """Copies of so many arrays with this kind and shape."""
+        kind, shape = np.dtype(form[0]), tuple(form[1])
         size = prod(shape) * number
-        values: AnyArray = np.frombuffer(self.arrays, kind, size, self.place) if size else np.empty(0, kind)
-        self.place += size * kind.itemsize
+        values: AnyArray = np.frombuffer(self.arrays, kind, size, self.offset) if size else np.empty(0, kind)
+        self.offset += size * kind.itemsize
         values = values.reshape(number, *shape)
         return [values[i, ...].copy() for i in range(number)]
 
@@ -212,7 +212,7 @@ _READERS: dict[str, Callable[[Reader, Any], Any]] = {
     "a": Reader.array,
     "d": Reader.mapping,
     "e": Reader.many_by_name,
-    "f": lambda _, told: struct.unpack("<d", bytes.fromhex(told))[0],
+    "f": lambda _, text: struct.unpack("<d", bytes.fromhex(text))[0],
     "m": Reader.many,
     "n": Reader.named,
     "s": Reader.scalar,
@@ -224,142 +224,142 @@ def column(writer: Writer, values: Sequence[Any]) -> list[Any]:
     """Write values as a column."""
     kinds = set(map(type, values))
     if len(kinds) != 1:
-        return _sorted(writer, values, type) if values else ["p", []]
+        return _group_by_kind(writer, values, type) if values else ["p", []]
     (kind,) = kinds
     write = _COLUMNS.get(kind)
     if write is not None:
         return write(writer, values)
     if issubclass(kind, tuple) and not issubclass(kind, np.generic):
-        return ["n", writer.number_of(kind), _fields(writer, values, range(len(values[0])))]
+        return ["n", writer.number_of(kind), _write_fields(writer, values, range(len(values[0])))]
     return ["i", [writer.tree(value) for value in values]]
 
 
-def _sorted(writer: Writer, values: Sequence[Any], kind_of: Callable[[Any], Hashable]) -> list[Any]:
-    """A column for each kind; or one by one, where there are many kinds."""
+def _group_by_kind(writer: Writer, values: Sequence[Any], kind_of: Callable[[Any], Hashable]) -> list[Any]:
+    """A column for each kind; or one by one if there are many kinds."""
     groups: dict[Hashable, list[Any]] = {}
-    found = [kind_of(value) for value in values]
-    places = {kind: place for place, kind in enumerate(dict.fromkeys(found))}
-    if len(places) > MOST_KINDS:
+    kinds = [kind_of(value) for value in values]
+    numbers = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+    if len(numbers) > MOST_KINDS:
         return ["i", [writer.tree(value) for value in values]]
-    for kind, value in zip(found, values, strict=True):
+    for kind, value in zip(kinds, values, strict=True):
         groups.setdefault(kind, []).append(value)
-    which = np.array([places[kind] for kind in found], dtype=np.uint8)
+    which = np.array([numbers[kind] for kind in kinds], dtype=np.uint8)
     return ["g", writer.put([which]), [column(writer, group) for group in groups.values()]]
 
 
-def _fields(writer: Writer, values: Sequence[Any], keys: Iterable[Any]) -> list[Any]:
-    """A column for each of these, of tuples by place and of mappings by name."""
+def _write_fields(writer: Writer, values: Sequence[Any], keys: Iterable[Any]) -> list[Any]:
+    """A column for each key: an index of tuples, or a name in mappings."""
     return [column(writer, list(map(itemgetter(key), values))) for key in keys]
 
 
-def _plain(writer: Writer, values: Sequence[Any]) -> list[Any]:  # noqa: ARG001
+def _write_plain(writer: Writer, values: Sequence[Any]) -> list[Any]:  # noqa: ARG001
     first = values[0]
     return ["c", first] if values.count(first) == len(values) else ["p", list(values)]
 
 
-def _floats(writer: Writer, values: Sequence[Any]) -> list[Any]:
+def _write_floats(writer: Writer, values: Sequence[Any]) -> list[Any]:
     return ["f", writer.put([np.array(values)])]
 
 
-def _tuples(writer: Writer, values: Sequence[Any]) -> list[Any]:
+def _write_tuples(writer: Writer, values: Sequence[Any]) -> list[Any]:
     if len(set(map(len, values))) > 1:
-        return _sorted(writer, values, len)
-    return ["t", _fields(writer, values, range(len(values[0])))]
+        return _group_by_kind(writer, values, len)
+    return ["t", _write_fields(writer, values, range(len(values[0])))]
 
 
-def _lists(writer: Writer, values: Sequence[Any]) -> list[Any]:
+def _write_lists(writer: Writer, values: Sequence[Any]) -> list[Any]:
     return ["l", column(writer, list(map(len, values))), column(writer, list(chain.from_iterable(values)))]
 
 
-def _mappings(writer: Writer, values: Sequence[Any]) -> list[Any]:
+def _write_mappings(writer: Writer, values: Sequence[Any]) -> list[Any]:
     kinds = set(map(tuple, values))
     if len(kinds) > 1:
-        return _sorted(writer, values, tuple)
+        return _group_by_kind(writer, values, tuple)
     (keys,) = kinds
     if set(map(type, keys)) - {str}:
-        return ["i", [writer.tree(value) for value in values]]  # who refuses it
-    return ["d", keys, _fields(writer, values, keys)]
+        return ["i", [writer.tree(value) for value in values]]  # which refuses it
+    return ["d", keys, _write_fields(writer, values, keys)]
 
 
-def _arrays(writer: Writer, values: Sequence[Any]) -> list[Any]:
-    if len(set(map(_form, values))) > 1:
-        return _sorted(writer, values, _form)
+def _write_arrays(writer: Writer, values: Sequence[Any]) -> list[Any]:
+    if len(set(map(_get_form, values))) > 1:
+        return _group_by_kind(writer, values, _get_form)
     return ["a", writer.put(values)]
 
 
-def _form(value: AnyArray) -> Hashable:
+def _get_form(value: AnyArray) -> Hashable:
     return value.dtype, value.shape
 
 
 _COLUMNS: Mapping[type[Any], Callable[[Writer, Sequence[Any]], list[Any]]] = {
-    type(None): _plain,
-    bool: _plain,
-    str: _plain,
-    int: _plain,
-    float: _floats,
-    tuple: _tuples,
-    list: _lists,
-    dict: _mappings,
-    np.ndarray: _arrays,
+    type(None): _write_plain,
+    bool: _write_plain,
+    str: _write_plain,
+    int: _write_plain,
+    float: _write_floats,
+    tuple: _write_tuples,
+    list: _write_lists,
+    dict: _write_mappings,
+    np.ndarray: _write_arrays,
 }
 
 
-def values(reader: Reader, told: Any, number: int) -> list[Any]:
-    """Read so many values of a column."""
-    kind, *rest = told
-    found: list[Any] = _VALUES[kind](reader, number, *rest)
-    return found
+def values(reader: Reader, content: Any, number: int) -> list[Any]:
+    """Read the values of a column; `number` is how many."""
+    kind, *rest = content
+    items: list[Any] = _VALUES[kind](reader, number, *rest)
+    return items
 
 
-def _rows(reader: Reader, number: int, told: Any) -> list[tuple[Any, ...]]:
-    """The fields of every value."""
-    if not told:
+def _read_rows(reader: Reader, number: int, columns: Any) -> list[tuple[Any, ...]]:
+    """The fields of each value."""
+    if not columns:
         return [()] * number
-    return list(zip(*(values(reader, one, number) for one in told), strict=True))
+    return list(zip(*(values(reader, one, number) for one in columns), strict=True))
 
 
-def _named(reader: Reader, number: int, which: int, told: Any) -> list[Any]:
-    kind: Any = reader.classes[which]
-    return [tuple.__new__(kind, row) for row in _rows(reader, number, told)]
+def _read_named(reader: Reader, number: int, class_number: int, columns: Any) -> list[Any]:
+    kind: Any = reader.classes[class_number]
+    return [tuple.__new__(kind, row) for row in _read_rows(reader, number, columns)]
 
 
-def _listed(reader: Reader, number: int, lengths: Any, told: Any) -> list[Any]:
-    sizes = values(reader, lengths, number)
-    items = values(reader, told, sum(sizes))
+def _read_lists(reader: Reader, number: int, sizes_column: Any, items_tree: Any) -> list[Any]:
+    sizes = values(reader, sizes_column, number)
+    items = values(reader, items_tree, sum(sizes))
     ends = np.cumsum(sizes, dtype=np.intp).tolist()
     return [items[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
 
-def _mapped(reader: Reader, number: int, keys: Any, told: Any) -> list[Any]:
-    return [dict(zip(keys, row, strict=True)) for row in _rows(reader, number, told)]
+def _read_mappings(reader: Reader, number: int, keys: Any, columns: Any) -> list[Any]:
+    return [dict(zip(keys, row, strict=True)) for row in _read_rows(reader, number, columns)]
 
 
-def _floated(reader: Reader, number: int, told: Any) -> list[Any]:  # noqa: ARG001
-    found: list[Any] = reader.take(told, 1)[0].tolist()
-    return found
+def _read_floats(reader: Reader, number: int, form: Any) -> list[Any]:  # noqa: ARG001
+    items: list[Any] = reader.take(form, 1)[0].tolist()
+    return items
 
 
-def _mixed(reader: Reader, number: int, told: Any, groups: Any) -> list[Any]:  # noqa: ARG001
-    which = reader.take(told, 1)[0].tolist()
-    columns = [iter(values(reader, one, which.count(place))) for place, one in enumerate(groups)]
-    return [next(columns[place]) for place in which]
+def _read_groups(reader: Reader, number: int, form: Any, groups: Any) -> list[Any]:  # noqa: ARG001
+    which = reader.take(form, 1)[0].tolist()
+    columns = [iter(values(reader, one, which.count(i))) for i, one in enumerate(groups)]
+    return [next(columns[i]) for i in which]
 
 
-def _one_by_one(reader: Reader, number: int, told: Any) -> list[Any]:  # noqa: ARG001
-    return [reader.read(one) for one in told]
+def _read_each(reader: Reader, number: int, trees: Any) -> list[Any]:  # noqa: ARG001
+    return [reader.read(one) for one in trees]
 
 
 _VALUES: Mapping[str, Callable[..., list[Any]]] = {
-    "a": lambda reader, number, told: reader.take(told, number),
-    "c": lambda _, number, told: [told] * number,
-    "d": _mapped,
-    "f": _floated,
-    "g": _mixed,
-    "i": _one_by_one,
-    "l": _listed,
-    "n": _named,
-    "p": lambda *given: given[2],
-    "t": lambda reader, number, told: _rows(reader, number, told),
+    "a": lambda reader, number, form: reader.take(form, number),
+    "c": lambda _, number, value: [value] * number,
+    "d": _read_mappings,
+    "f": _read_floats,
+    "g": _read_groups,
+    "i": _read_each,
+    "l": _read_lists,
+    "n": _read_named,
+    "p": lambda *args: args[2],
+    "t": lambda reader, number, columns: _read_rows(reader, number, columns),
 }
 
 
@@ -370,34 +370,34 @@ def name_of(kind: type[Any]) -> str:
 
 def fields_of(kind: type[Any]) -> tuple[str, ...]:
     """The fields of a NamedTuple; none for any other class."""
-    found = getattr(kind, "_fields", ())
-    return found if issubclass(kind, tuple) and isinstance(found, tuple) else ()
+    fields = getattr(kind, "_fields", ())
+    return fields if issubclass(kind, tuple) and isinstance(fields, tuple) else ()
 
 
 @lru_cache(maxsize=1024)
 def writable(kind: type[Any]) -> type[Any]:
-    """A class of tuples that will be found again by its name."""
-    if not (fields_of(kind) and _found(kind.__module__, kind.__qualname__) is kind):
+    """Return a class of tuples; raise unless it is the NamedTuple that its module has by this name."""
+    if not (fields_of(kind) and _look_up(kind.__module__, kind.__qualname__) is kind):
         raise InputError("value", f"a tuple of the class {name_of(kind)}", ALLOWED)
     return kind
 
 
 @lru_cache(maxsize=1024)
 def readable(name: str, allowed: tuple[str, ...]) -> type[Any]:
-    """The class of that name, if it may be read."""
+    """The class of this name; raise if it may not be read."""
     module, _, path = name.partition(":")
     if not module.startswith(HOUSE) and module not in allowed:
         raise DecodeError(f"{name}: classes of the module {module!r} are not allowed")
     import_module(module)
-    found = _found(module, path)
-    if not (isinstance(found, type) and fields_of(found)):
+    kind = _look_up(module, path)
+    if not (isinstance(kind, type) and fields_of(kind)):
         raise DecodeError(f"{name}: there is no NamedTuple of that name")
-    return found
+    return kind
 
 
-def _found(module: str, path: str) -> Any:
-    """What a module that is loaded holds under a dotted name, or None."""
-    found: Any = sys.modules.get(module)
+def _look_up(module: str, path: str) -> Any:
+    """The value of a dotted name in a loaded module, or None."""
+    value: Any = sys.modules.get(module)
     for name in path.split("."):
-        found = vars(found).get(name) if isinstance(found, type(sys) | type) else None
-    return found
+        value = vars(value).get(name) if isinstance(value, type(sys) | type) else None
+    return value

@@ -1,4 +1,4 @@
-"""Optional dependencies: which extra brings a module that is missing, and what to install for it."""
+"""Optional dependencies: which extra installs a missing module."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ EXTRA_OF = {
 
 
 def hint(error: ModuleNotFoundError) -> str | None:
-    """What to install for this import to work, or None where no extra of ours brings it."""
+    """What to install for this import to work; None if no extra has the module."""
     module = (error.name or "").split(".")[0]
     extra = EXTRA_OF.get(module)
     if extra is None:
@@ -39,7 +39,7 @@ def hint(error: ModuleNotFoundError) -> str | None:
 
 @contextmanager
 def explained(adapter: str) -> Iterator[None]:
-    """Imports inside; one that fails says which extra of ours brings the package."""
+    """If an import in this block fails, say which extra installs the package."""
     try:
         yield
     except ModuleNotFoundError as error:

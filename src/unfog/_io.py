@@ -1,13 +1,13 @@
 """Files read whole or refused in one line, and files that appear whole or not at all.
 
-What a user names may be anything. A pipe or a device may keep whoever opens it waiting, or never end: only
+A path from a user may lead to anything. A pipe or a device may block whoever opens it, or never end: only
 ordinary files are opened.
 
-A sealed file is JSON whose last entry, `sha256`, is the hash of the rest as we write it. It is whole where
-writing what was read gives the same bytes again: no damage passes, not even one that changes no value.
+A sealed file is JSON whose last entry, `sha256`, is the hash of the rest as we write it. It is undamaged if
+writing its data gives the same bytes again: so even damage that changes no value is found.
 
-A draft is a file that is not whole yet; when it is, it gets its name. Each draft is a file of its own,
-however many are written at a time.
+A draft is a temporary file, which is renamed when it is complete. Each draft is a file of its own, even if
+several are written at the same time.
 """
 
 import errno
@@ -27,17 +27,17 @@ from unfog.validation import InputError, nearest, one_line
 
 MOST_BYTES = 1_000_000  # of a file of TOML: tens of thousands of numbers
 SEAL = "sha256"
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # trouble of the disk, not with what was asked for
-PRIVATE = 0o600  # of a file that is its owner's alone: a store holds contexts of people
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # failures of the disk, not of the request
+PRIVATE = 0o600  # the mode of a file for its owner alone: a store holds contexts of people
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
 
 
 class DamagedError(ValueError):
-    """A file that is not as it was written, or something else in its place."""
+    """A file that was changed since it was written, or is not an ordinary file."""
 
 
 class TooLargeError(DamagedError):
-    """A file of more bytes than it may have."""
+    """A file with more bytes than allowed."""
 
     def __init__(self, path: str | Path, most: int) -> None:
         """Say which file."""
@@ -46,12 +46,12 @@ class TooLargeError(DamagedError):
 
 
 def reason(error: Exception) -> str:
-    """Why a file could not be read or made, in a few words."""
+    """Why a file could not be read or written, in a few words."""
     return one_line(error.strerror or str(error) if isinstance(error, OSError) else str(error))
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether there is an ordinary file of this name; no name is too long, or too odd, to be asked about."""
+    """Whether there is an ordinary file of this name; any name is accepted, however long or odd."""
     try:
         return Path(path).is_file()
     except (OSError, ValueError):
@@ -59,7 +59,7 @@ def is_file(path: str | Path) -> bool:
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether there is a folder of this name, likewise."""
+    """Whether there is a folder of this name; likewise."""
     try:
         return Path(path).is_dir()
     except (OSError, ValueError):
@@ -67,7 +67,7 @@ def is_folder(path: str | Path) -> bool:
 
 
 def is_missing(path: str | Path) -> bool:
-    """Whether there is nothing at all of this name, likewise."""
+    """Whether there is nothing of this name; likewise."""
     try:
         return not os.path.lexists(path)
     except ValueError:
@@ -75,39 +75,39 @@ def is_missing(path: str | Path) -> bool:
 
 
 def near(path: str | Path) -> str:
-    """What there is that is called most like this, its folder likewise; empty where nothing is."""
-    wanted = Path(path)
+    """The existing path whose name, and whose folder's name, is most similar; "" if there is none."""
+    missing = Path(path)
     try:
-        folder = wanted.parent if wanted.parent.is_dir() else Path(near(wanted.parent) or "\0")
+        folder = missing.parent if missing.parent.is_dir() else Path(near(missing.parent) or "\0")
         names = os.listdir(folder)
     except (OSError, ValueError):
         return ""
-    name = wanted.name if wanted.name in names else _alike(wanted, names)
+    name = missing.name if missing.name in names else _nearest_name(missing, names)
     return str(folder / name) if name else ""
 
 
-def _alike(wanted: Path, names: list[str]) -> str:
-    """The nearest name; of files of one kind the ending does not count, which all of them share."""
-    same = [name for name in names if Path(name).suffix == wanted.suffix]
-    stem = nearest(wanted.stem, [Path(name).stem for name in same])
+def _nearest_name(path: Path, names: list[str]) -> str:
+    """The most similar name; among files with the same suffix, only stems are compared."""
+    alike = [name for name in names if Path(name).suffix == path.suffix]
+    stem = nearest(path.stem, [Path(name).stem for name in alike])
     if stem:
-        return stem + wanted.suffix
-    kind = nearest(wanted.suffix, [Path(name).suffix for name in names])
-    return nearest(wanted.name, [name for name in names if Path(name).suffix == kind])
+        return stem + path.suffix
+    kind = nearest(path.suffix, [Path(name).suffix for name in names])
+    return nearest(path.name, [name for name in names if Path(name).suffix == kind])
 
 
 def check(path: str | Path, most: int | None = None) -> None:
-    """Complain of what is no ordinary file, without opening it, and of one of more than `most` bytes."""
-    found = os.stat(path)
-    if not stat.S_ISREG(found.st_mode):
-        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "no ordinary file"
+    """Raise, without opening it, if a path is not an ordinary file or has more than `most` bytes."""
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "no ordinary file"
         raise DamagedError(f"{str(path)!r} is {kind}")
-    if most is not None and found.st_size > most:
+    if most is not None and status.st_size > most:
         raise TooLargeError(path, most)
 
 
 def content_of(path: str | Path, most: int | None = None) -> bytes:
-    """The bytes of an ordinary file; of one that has more than `most` by now, no more are read."""
+    """Read an ordinary file; raise if it has more than `most` bytes, without reading the rest."""
     check(path, most)
     with open(path, "rb") as file:
         data = file.read(-1 if most is None else most + 1)
@@ -117,8 +117,8 @@ def content_of(path: str | Path, most: int | None = None) -> bytes:
 
 
 @contextmanager
-def _refusing(field: str, path: str | Path, allowed: str) -> Iterator[None]:
-    """Whatever is wrong with a file that a user named is said in one line."""
+def _refuse_errors(field: str, path: str | Path, allowed: str) -> Iterator[None]:
+    """Turn errors about a file that a user named into an InputError."""
     try:
         yield
     except FileNotFoundError:
@@ -132,14 +132,14 @@ def _refusing(field: str, path: str | Path, allowed: str) -> Iterator[None]:
 
 
 def refuse_others(field: str, path: str | Path, allowed: str, most: int | None = None) -> None:
-    """Refuse a file that a user named and that `check` complains of."""
-    with _refusing(field, path, allowed):
+    """Raise an InputError if `check` refuses a file that a user named."""
+    with _refuse_errors(field, path, allowed):
         check(path, most)
 
 
 def content(field: str, path: str | Path, allowed: str, most: int | None = None) -> bytes:
-    """The bytes of a file that a user named, or a refusal."""
-    with _refusing(field, path, allowed):
+    """Read a file that a user named, or raise an InputError."""
+    with _refuse_errors(field, path, allowed):
         return content_of(path, most)
 
 
@@ -152,7 +152,7 @@ def text(field: str, path: str | Path, allowed: str, most: int | None = None) ->
 
 
 def toml(field: str, path: str | Path, allowed: str = "a TOML file") -> dict[str, Any]:
-    """What a file of TOML says."""
+    """Read a TOML file that a user named."""
     words = text(field, path, allowed, MOST_BYTES)
     try:
         return tomllib.loads(words)
@@ -162,7 +162,7 @@ def toml(field: str, path: str | Path, allowed: str = "a TOML file") -> dict[str
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """An error of the system in here names this file, where it names none: a full disk does not."""
+    """Add this file's name to system errors without one, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -172,7 +172,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes], mode: int = 0o666) -> None:
-    """The file appears whole, or not at all. The user's mask limits `mode`, as it does for `open`."""
+    """Write a file completely or not at all. The user's umask limits `mode`, as it does for `open`."""
     with draft(path, mode) as temporary:
         with writing(path), open(temporary, "wb") as file:
             for part in [content] if isinstance(content, bytes) else content:
@@ -185,7 +185,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes], mode: int = 0
 
 @contextmanager
 def draft(target: Path, mode: int = PRIVATE) -> Iterator[Path]:
-    """An empty file beside the target, to be written and given its name; at the end it is gone."""
+    """A temporary file beside the target, to be written and renamed; it is removed at the end."""
     path = target.with_name(f"{target.name}-{secrets.token_hex(8)}.tmp")
     try:
         try:
@@ -198,7 +198,7 @@ def draft(target: Path, mode: int = PRIVATE) -> Iterator[Path]:
 
 
 def appear(path: Path, target: Path) -> None:
-    """Give a draft its name, for good; FileExistsError where that is taken by now."""
+    """Rename a draft durably; FileExistsError if the name is taken by now."""
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
     try:
@@ -206,13 +206,13 @@ def appear(path: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))  # so that nobody else has it
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))  # reserves the name
         os.replace(path, target)
     sync_folder(target.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename durable; not every system lets a folder be opened, or written out by itself."""
+    """Make a rename durable, on systems where a folder can be opened and synced."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -228,7 +228,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """A file, or whatever is in its place."""
+    """Remove a file, a link or a folder."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -241,34 +241,34 @@ def json_bytes(data: Mapping[str, Any]) -> bytes:
 
 
 def digest(data: Mapping[str, Any]) -> str:
-    """A hash of what is said, in whatever order."""
+    """A hash of the data, whatever the order of keys."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def sealed(data: Mapping[str, Any]) -> bytes:
-    """A file of these data with a hash of its own."""
+    """The bytes of a file with these data and their hash."""
     return json_bytes({**data, SEAL: hashlib.sha256(json_bytes(data)).hexdigest()})
 
 
 def unsealed(content: bytes) -> dict[str, Any]:
-    """The data of a sealed file, whole or refused."""
-    found = parsed(content)
-    found.pop(SEAL, None)
+    """The data of a sealed file; raises if it is damaged."""
+    data = parsed(content)
+    data.pop(SEAL, None)
     try:
-        whole = sealed(found) == content
+        is_whole = sealed(data) == content
     except ValueError:  # NaN, which we never write
-        whole = False
-    if not whole:
+        is_whole = False
+    if not is_whole:
         raise DamagedError("its hash differs")
-    return found
+    return data
 
 
 def parsed(content: bytes) -> dict[str, Any]:
-    """The table that a JSON file holds."""
+    """The object in a JSON file."""
     try:
-        found = json.loads(content)
+        data = json.loads(content)
     except (ValueError, RecursionError):
         raise DamagedError("it is no JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise DamagedError("it is no table")
-    return found
+    return data

@@ -39,9 +39,9 @@ class Where(NamedTuple):
     word: str
     names: Sequence[object] | Ints  # of each row
 
-    def of(self, place: int, column: str = "") -> str:
+    def of(self, i: int, column: str = "") -> str:
         """The words for a row, or for one of its cells."""
-        row = f"{self.word} {self.names[place]}"
+        row = f"{self.word} {self.names[i]}"
         return f"{row}, {column}" if column else row
 
     def kept(self, rows: Bools) -> "Where":
@@ -54,10 +54,10 @@ def counted(number: int, first: int = 1) -> Where:
     return Where("row", range(first, first + number))
 
 
-def first(found: Bools) -> int | None:
+def first(mask: Bools) -> int | None:
     """The first row in which something is so."""
-    place = int(np.argmax(found)) if found.size else 0
-    return place if found.size and found[place] else None
+    i = int(np.argmax(mask)) if mask.size else 0
+    return i if mask.size and mask[i] else None
 
 
 class Column(NamedTuple):
@@ -94,7 +94,7 @@ class Column(NamedTuple):
         if self.cells.dtype.kind in "iufM":
             return self.cells.dtype.kind == "M"
         cell = next((x for x in self.cells.tolist() if not _is_empty(x, self.empty)), 0)
-        return _float(cell) is None
+        return _parse_float(cell) is None
 
     def times(self) -> Array:
         """Numbers as they are; dates as seconds since 1970, in UTC where they name no zone."""
@@ -105,78 +105,78 @@ class Column(NamedTuple):
             return self.numbers(TIMES)
         cells = enumerate(self.cells.tolist())
         return np.array(
-            [np.nan if _is_empty(x, self.empty) else _date(self.at(i), x, TIMES) for i, x in cells]
+            [np.nan if _is_empty(x, self.empty) else _parse_date(self.at(i), x, TIMES) for i, x in cells]
         )
 
     def names(self) -> tuple[Ints, list[str]]:
         """A place in a list of names for each cell, -1 where it is empty; names in the order they come."""
         if self.cells.dtype.kind in "iu":
-            whole, places = np.unique(self.cells, return_inverse=True)
-            return places, [str(x) for x in whole.tolist()]
+            numbers, indices = np.unique(self.cells, return_inverse=True)
+            return indices, [str(x) for x in numbers.tolist()]
         cells, known = self.cells.tolist(), dict[Any, int]()
-        at = next((i for i, x in enumerate(cells) if isinstance(x, list | dict | set)), None)
-        if at is not None:
-            raise InputError(self.at(at), shown(cells[at]), "one name")
-        raw = np.array([known.setdefault(x, len(known)) for x in cells], dtype=np.intp)
+        bad = next((i for i, x in enumerate(cells) if isinstance(x, list | dict | set)), None)
+        if bad is not None:
+            raise InputError(self.at(bad), shown(cells[bad]), "one name")
+        index = np.array([known.setdefault(x, len(known)) for x in cells], dtype=np.intp)
         names: dict[str, int] = {}
         texts = [text(x) for x in known]
-        moved = [-1 if x in self.empty else names.setdefault(x, len(names)) for x in texts]
-        return np.array(moved, dtype=np.intp)[raw], list(names)
+        positions = [-1 if x in self.empty else names.setdefault(x, len(names)) for x in texts]
+        return np.array(positions, dtype=np.intp)[index], list(names)
 
 
-def number(place: str, cell: Any, empty: frozenset[str] = EMPTY, allowed: str = NUMBER) -> float:
+def number(label: str, cell: Any, empty: frozenset[str] = EMPTY, allowed: str = NUMBER) -> float:
     """The number in a cell, not a number where it is empty; `place` is what a refusal names."""
     if _is_empty(cell, empty):
         return np.nan
-    found = _float(cell)
-    if found is None:
+    value = _parse_float(cell)
+    if value is None:
         truth = str(cell).strip().lower() in ("true", "false")
-        raise InputError(place, shown(cell), f"{allowed}; 1 for true and 0 for false" if truth else allowed)
-    return found
+        raise InputError(label, shown(cell), f"{allowed}; 1 for true and 0 for false" if truth else allowed)
+    return value
 
 
-def seconds(place: str, cell: Any) -> float:
+def seconds(label: str, cell: Any) -> float:
     """The time in a cell: a number, or a date as ISO 8601 writes it; not a number where it is empty."""
     if _is_empty(cell, EMPTY):
         return np.nan
-    found = _float(cell)
-    return _date(place, cell, TIME) if found is None else found
+    value = _parse_float(cell)
+    return _parse_date(label, cell, TIME) if value is None else value
 
 
 def text(cell: object) -> str:
     """What is written in a cell; a whole number that became a float is whole again."""
-    whole = isinstance(cell, float) and cell.is_integer()
-    return str(int(cell)) if whole else str(cell).strip()  # type: ignore[call-overload]
+    is_whole = isinstance(cell, float) and cell.is_integer()
+    return str(int(cell)) if is_whole else str(cell).strip()  # type: ignore[call-overload]
 
 
 def _is_empty(cell: Any, empty: frozenset[str]) -> bool:
     return cell is None or str(cell).strip() in empty
 
 
-def _float(cell: Any) -> float | None:
+def _parse_float(cell: Any) -> float | None:
     try:
         return None if isinstance(cell, bool | np.bool_) else float(cell)
     except (TypeError, ValueError, OverflowError):
         return None
 
 
-def _date(place: str, cell: Any, allowed: str) -> float:
+def _parse_date(label: str, cell: Any, allowed: str) -> float:
     try:
-        found = cell if isinstance(cell, datetime) else datetime.fromisoformat(str(cell).strip())
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        time = cell if isinstance(cell, datetime) else datetime.fromisoformat(str(cell).strip())
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        raise InputError(place, shown(cell), allowed) from None
+        raise InputError(label, shown(cell), allowed) from None
 
 
 def check_times(times: Array, where: Where, name: str, cells: Any = None) -> None:
     """Refuse times that are missing or go back; `cells` are what they were read from."""
-    said = times if cells is None else cells
+    values = times if cells is None else cells
     at = first(~(np.abs(times) <= LARGEST))
     if at is not None:
         raise InputError(where.of(at, name), "nothing" if np.isnan(times[at]) else f"{times[at]:g}", TIME)
     at = first(np.diff(times) < 0)
     if at is not None:
-        now, before = (f"{x:.15g}" if isinstance(x, float) else str(x) for x in (said[at + 1], said[at]))
+        now, before = (f"{x:.15g}" if isinstance(x, float) else str(x) for x in (values[at + 1], values[at]))
         allowed = "times that never go back: sort the rows by time"
         raise InputError(where.of(at + 1, name), f"{now} after {before}", allowed)
 
@@ -192,17 +192,17 @@ def names_of(table: Any) -> list[str] | None:
 def check_there(names: Iterable[str], field: str, column: object, source: str = "") -> str:
     """A column that is there; refused with those that there are."""
     if not isinstance(column, str) or column not in names:
-        said = f"no column {column!r}" + (f" in {source}" if source else "")
-        raise InputError(field, said, f"one of: {', '.join(map(str, names)) or 'none'}")
+        problem = f"no column {column!r}" + (f" in {source}" if source else "")
+        raise InputError(field, problem, f"one of: {', '.join(map(str, names)) or 'none'}")
     return column
 
 
 def check_once(names: Sequence[str], source: str = "") -> None:
     """Refuse two columns of one name."""
-    said = "two columns of this name" + (f" in {source}" if source else "")
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise InputError(str(name), said, "each column once")
+    problem = "two columns of this name" + (f" in {source}" if source else "")
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise InputError(str(name), problem, "each column once")
 
 
 def columns(
@@ -214,23 +214,23 @@ def columns(
     empty: frozenset[str] = EMPTY,
 ) -> dict[str, Column]:
     """Some of the columns of a table, all of one length; `rows` are their numbers, from 1 unless told."""
-    found = {name: _cells(name, table[name]) for name in names}
-    sizes = {name: len(cells) for name, cells in found.items()}
+    cells_by_name = {name: _to_array(name, table[name]) for name in names}
+    sizes = {name: len(cells) for name, cells in cells_by_name.items()}
     usual = Counter(sizes.values()).most_common(1)[0][0]
     for name, size in sizes.items():
         if size != usual:
             raise InputError(name, f"{size} rows", f"{usual}, as many as the other columns have")
     where = Where(word, range(1, usual + 1) if rows is None else rows)
-    return {name: Column(name, cells, where, empty) for name, cells in found.items()}
+    return {name: Column(name, cells, where, empty) for name, cells in cells_by_name.items()}
 
 
-def _cells(name: str, column: Any) -> npt.NDArray[Any]:
+def _to_array(name: str, column: Any) -> npt.NDArray[Any]:
     """An array; of a list every cell as it is, since NumPy would make a number of a truth value."""
-    listed = isinstance(column, list | tuple)
-    found = np.array([*column, None], object)[:-1] if listed else np.asarray(column)
-    if found.ndim != 1:
-        raise InputError(name, f"{shown(column)}, of shape {found.shape}", "a list with a value for each row")
-    return found
+    is_list = isinstance(column, list | tuple)
+    cells = np.array([*column, None], object)[:-1] if is_list else np.asarray(column)
+    if cells.ndim != 1:
+        raise InputError(name, f"{shown(column)}, of shape {cells.shape}", "a list with a value for each row")
+    return cells
 
 
 def csv_rows(
@@ -242,25 +242,25 @@ def csv_rows(
     refused, with the name of the source where one is told.
     """
     reader, source = csv.reader(lines, delimiter=separator), f"{source}, " if source else ""
-    rows = _read(reader, source)
+    rows = _read_rows(reader, source)
     names = [name.strip() for name in next(rows, [])]
-    return names, _whole(rows, len(names), source)
+    return names, _check_widths(rows, len(names), source)
 
 
-def _read(reader: Any, source: str) -> Iterator[list[str]]:
+def _read_rows(reader: Any, source: str) -> Iterator[list[str]]:
     try:
         yield from reader
     except csv.Error as error:
         raise InputError(f"{source}line {reader.line_num}", str(error), "rows of a table") from None
 
 
-def _whole(rows: Iterator[list[str]], width: int, source: str) -> Iterator[tuple[int, list[str]]]:
-    for place, row in enumerate(rows, HEADER + 1):
+def _check_widths(rows: Iterator[list[str]], width: int, source: str) -> Iterator[tuple[int, list[str]]]:
+    for i, row in enumerate(rows, HEADER + 1):
         if row and len(row) != width:
             allowed = f"{width} values, one for each column"
-            raise InputError(f"{source}row {place}", f"{len(row)} values", allowed)
+            raise InputError(f"{source}row {i}", f"{len(row)} values", allowed)
         if row:
-            yield place, row
+            yield i, row
 
 
 def array(field: str, value: Any, allowed: str, *, coerce: bool = False) -> Array:
@@ -269,7 +269,7 @@ def array(field: str, value: Any, allowed: str, *, coerce: bool = False) -> Arra
     With `coerce`, whatever NumPy makes numbers of is taken, None among it, as scikit-learn does.
     """
     try:
-        raw = _unboxed(value)
+        raw = _unbox(value)
         raw = raw.astype(np.float64) if coerce else raw
     except (TypeError, ValueError):
         raise InputError(field, shown(value) if coerce else "is ragged", allowed) from None
@@ -281,14 +281,14 @@ def array(field: str, value: Any, allowed: str, *, coerce: bool = False) -> Arra
     return numbers
 
 
-def _unboxed(value: Any) -> npt.NDArray[Any]:
+def _unbox(value: Any) -> npt.NDArray[Any]:
     """An array; columns of pandas that can be missing come as objects, and are numbers all the same."""
     raw = np.asarray(value)
     if raw.dtype.kind != "O" or not hasattr(value, "to_numpy"):
         return raw
-    boxed: npt.NDArray[Any] = value.to_numpy(dtype=object, na_value=np.nan)
-    real = all(isinstance(one, Real) and not isinstance(one, bool) for one in boxed.flat)
-    return boxed.astype(np.float64) if real else boxed
+    objects: npt.NDArray[Any] = value.to_numpy(dtype=object, na_value=np.nan)
+    is_numeric = all(isinstance(one, Real) and not isinstance(one, bool) for one in objects.flat)
+    return objects.astype(np.float64) if is_numeric else objects
 
 
 def matrix(field: str, value: Any, allowed: str, ndim: int = 2, *, coerce: bool = False) -> Array:
@@ -298,27 +298,27 @@ def matrix(field: str, value: Any, allowed: str, ndim: int = 2, *, coerce: bool 
         raise InputError(field, f"has shape {numbers.shape}", allowed)
     large = np.argwhere(np.abs(numbers) > LARGEST)
     if len(large):
-        where = tuple(int(i) for i in large[0])
-        said = f"row {where[0]}, column {where[-1]} is {numbers[where]:g}"
-        raise InputError(field, said, allowed)
+        index = tuple(int(i) for i in large[0])
+        problem = f"row {index[0]}, column {index[-1]} is {numbers[index]:g}"
+        raise InputError(field, problem, allowed)
     return numbers
 
 
-def labels(field: str, given: Any, kept: Bools, allowed: str) -> tuple[list[Any], Ints]:
+def labels(field: str, value: Any, mask: Bools, allowed: str) -> tuple[list[Any], Ints]:
     """The labels of the rows that are kept, sorted if they can be, and which one each of these rows has."""
-    cells = np.asarray(given)
-    if cells.shape != kept.shape:
+    cells = np.asarray(value)
+    if cells.shape != mask.shape:
         raise InputError(field, f"has shape {cells.shape}", allowed)
-    each = cells[kept].tolist()
-    at = next((i for i, label in enumerate(each) if not is_label(label)), None)
-    if at is not None:
-        raise InputError(field, f"row {np.flatnonzero(kept)[at]} has {each[at]!r}", allowed)
+    items = cells[mask].tolist()
+    bad = next((i for i, label in enumerate(items) if not is_label(label)), None)
+    if bad is not None:
+        raise InputError(field, f"row {np.flatnonzero(mask)[bad]} has {items[bad]!r}", allowed)
     try:
-        names = sorted(set(each))
+        names = sorted(set(items))
     except TypeError:  # texts beside numbers
-        names = list(dict.fromkeys(each))
-    places = {name: i for i, name in enumerate(names)}
-    return names, np.array([places[label] for label in each], np.intp)
+        names = list(dict.fromkeys(items))
+    indices = {name: i for i, name in enumerate(names)}
+    return names, np.array([indices[label] for label in items], np.intp)
 
 
 def is_label(label: object) -> bool:

@@ -58,9 +58,9 @@ class InputError(ValueError):
 
         `near` is the name that was meant, or empty; unless told it is looked for among what is allowed.
         """
-        told = _short(value)
-        self.near = meant(field, told, allowed) if near is None else near
-        super().__init__(one_line(f"{_short(field)}: {told}{self.asks}; allowed: {allowed}"))
+        text = _short(value)
+        self.near = meant(field, text, allowed) if near is None else near
+        super().__init__(one_line(f"{_short(field)}: {text}{self.asks}; allowed: {allowed}"))
         self.field, self.value, self.allowed = field, value, allowed
 
     @property
@@ -114,25 +114,25 @@ def nearest(value: object, names: Iterable[str]) -> str:
         return ""
     known = {name.lower(): name for name in islice(names, MOST) if name != value}
     matcher = SequenceMatcher(b=value.strip().lower(), autojunk=False)
-    best, found = CLOSE, ""
+    best, similar = CLOSE, ""
     for word, name in known.items():
         matcher.set_seq1(word)
         # The quick ones are bounds on the last, which takes longer.
         if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= best and matcher.ratio() >= best:
-            best, found = nextafter(matcher.ratio(), 2), name
-    return found
+            best, similar = nextafter(matcher.ratio(), 2), name
+    return similar
 
 
 def meant(field: str, value: str, allowed: str) -> str:
     """The name that was meant, from the words of a refusal: what was given, and the names that it lists."""
-    given = field.rpartition(".")[2] if value.startswith(UNKNOWN) and "'" not in value else _given(value)
-    if not given or len(given) > LONGEST_LOOKED_UP:
+    name = field.rpartition(".")[2] if value.startswith(UNKNOWN) and "'" not in value else _find_name(value)
+    if not name or len(name) > LONGEST_LOOKED_UP:
         return ""
-    listed = BETWEEN.split(BEFORE.sub("", allowed))
-    return "" if given in listed else nearest(given, filter(NAME.fullmatch, listed))
+    names = BETWEEN.split(BEFORE.sub("", allowed))
+    return "" if name in names else nearest(name, filter(NAME.fullmatch, names))
 
 
-def _given(value: str) -> str:
+def _find_name(value: str) -> str:
     """The name that a value is, or the first that it quotes; a list or a table of names is none."""
     if value.startswith(("[", "{", "(")):
         return ""
@@ -214,11 +214,11 @@ def _check_variances(field: str, value: object, variances: Array, allowed: str) 
 
 def rows(field: str, value: object, width: int | None, allowed: str) -> Array:
     """One or more rows of finite numbers; without a width, rows may themselves be arrays of any shape."""
-    found = numbers(field, value, allowed)
-    fits = found.ndim >= 2 if width is None else found.ndim == 2 and found.shape[1] == width
-    if not fits or 0 in found.shape:
-        raise InputError(field, f"{_short(value)} has shape {found.shape}", allowed)
-    return found
+    array = numbers(field, value, allowed)
+    fits = array.ndim >= 2 if width is None else array.ndim == 2 and array.shape[1] == width
+    if not fits or 0 in array.shape:
+        raise InputError(field, f"{_short(value)} has shape {array.shape}", allowed)
+    return array
 
 
 def positive(field: str, value: object) -> float:
@@ -274,25 +274,25 @@ def one_of(field: str, value: object, names: Sequence[str]) -> str:
 
 def offering(field: str, value: object, contract: type, allowed: str) -> None:
     """Refuse what lacks a member of a contract, and a class where an instance of it is meant."""
-    there = set(dir(value))
-    lacks = [name for name in vars(contract) if name[0] != "_" and name not in there]
+    members = set(dir(value))
+    missing = [name for name in vars(contract) if name[0] != "_" and name not in members]
     if isinstance(value, type):
         raise InputError(field, f"the class {value.__name__}", f"{allowed}; of a class, an instance")
-    if lacks:
-        raise InputError(field, f"{_short(value)} has no {lacks[0]}", allowed)
+    if missing:
+        raise InputError(field, f"{_short(value)} has no {missing[0]}", allowed)
 
 
 def imported(field: str, path: str, allowed: str) -> object:
     """What is called module:name; the module is imported."""
     module, _, name = path.partition(":")
     try:
-        found = vars(import_module(module))
+        members = vars(import_module(module))
     except (Exception, SystemExit) as error:  # the module is the user's: it may raise anything, or leave
-        said = error if isinstance(error, ImportError | SyntaxError) else repr(error)
-        raise InputError(field, f"cannot import {module}: {said}", allowed) from error
-    if name not in found:
+        reason = error if isinstance(error, ImportError | SyntaxError) else repr(error)
+        raise InputError(field, f"cannot import {module}: {reason}", allowed) from error
+    if name not in members:
         raise InputError(field, f"there is no {name!r} in {module}", allowed)
-    return found[name]
+    return members[name]
 
 
 def check_finite(field: str, values: Array, gaps: str = "") -> None:
@@ -300,24 +300,24 @@ def check_finite(field: str, values: Array, gaps: str = "") -> None:
     bad = np.abs(values) > LARGEST
     bad |= ~np.isfinite(values) if not gaps else np.isinf(values)
     allowed = f"finite numbers, at most {LARGEST:g} in size" + (f"; nan where {gaps}" if gaps else "")
-    _refuse(field, values, bad, allowed)
+    _check_values(field, values, bad, allowed)
 
 
 def check_reward(field: str, values: Array, kind: str, low: float = -LARGEST, high: float = LARGEST) -> None:
     """Rewards of this kind, from `low` to `high`."""
     if kind == "bernoulli":
-        return _refuse(field, values, (values != 0) & (values != 1), "0 or 1")
+        return _check_values(field, values, (values != 0) & (values != 1), "0 or 1")
     within = "" if (low, high) == (-LARGEST, LARGEST) else f" from {low:g} to {high:g}"
-    return _refuse(field, values, ~((values >= low) & (values <= high)), f"finite numbers{within}")
+    return _check_values(field, values, ~((values >= low) & (values <= high)), f"finite numbers{within}")
 
 
-def _refuse(field: str, values: Array, bad: Any, allowed: str) -> None:
+def _check_values(field: str, values: Array, bad: Any, allowed: str) -> None:
     """Name the first bad one, by its place where there are several."""
     if not np.any(bad):
         return
-    place = tuple(int(i) for i in np.argwhere(bad)[0])
-    where = "".join(f"[{i}]" for i in place)
-    raise InputError(f"{field}{where}", f"{float(np.asarray(values)[place])}", allowed)
+    index = tuple(int(i) for i in np.argwhere(bad)[0])
+    where = "".join(f"[{i}]" for i in index)
+    raise InputError(f"{field}{where}", f"{float(np.asarray(values)[index])}", allowed)
 
 
 def check_name(field: str, value: object) -> str:
@@ -340,26 +340,26 @@ def check_name(field: str, value: object) -> str:
 def as_list(field: str, values: Any, allowed: str) -> list[Any]:
     """All there are, of what can be gone through and is no text."""
     try:
-        found = None if isinstance(values, str | bytes) else list(values)
+        items = None if isinstance(values, str | bytes) else list(values)
     except TypeError:  # also of an array without an axis, which says that it can be
-        found = None
-    if found is None:
+        items = None
+    if items is None:
         raise InputError(field, shown(values), allowed)
-    return found
+    return items
 
 
 def check_names(field: str, values: Any, most: int = MOST_ARMS) -> list[str]:
     """Names, each once."""
-    found = [
+    names = [
         check_name(f"{field}[{i}]", value)
         for i, value in enumerate(as_list(field, values, "a list of names"))
     ]
-    if not 0 < len(found) <= most:
-        raise InputError(field, f"{len(found)} names", f"1 to {most}")
-    if len(set(found)) < len(found):
-        i = next(i for i, one in enumerate(found) if one in found[:i])
-        raise InputError(f"{field}[{i}]", repr(found[i]), "each name once")
-    return found
+    if not 0 < len(names) <= most:
+        raise InputError(field, f"{len(names)} names", f"1 to {most}")
+    if len(set(names)) < len(names):
+        i = next(i for i, one in enumerate(names) if one in names[:i])
+        raise InputError(f"{field}[{i}]", repr(names[i]), "each name once")
+    return names
 
 
 def check_coordinates(field: str, value: Any) -> list[str]:
@@ -371,17 +371,17 @@ def check_arms(field: str, value: Any) -> dict[str, Any]:
     """Names of arms, with their vectors where they have any."""
     if value is None:
         return {}
-    found = check_names(field, value, MOST_ARMS)
+    names = check_names(field, value, MOST_ARMS)
     if not isinstance(value, Mapping):
-        return dict.fromkeys(found)
-    return {one: None if value[one] is None else arm_vector(f"{field}.{one}", value[one]) for one in found}
+        return dict.fromkeys(names)
+    return {one: None if value[one] is None else arm_vector(f"{field}.{one}", value[one]) for one in names}
 
 
 def arm_vector(field: str, value: Any) -> list[Any]:
     """The numbers of an arm: a list, or for matrices a list of rows."""
     allowed = "a list of finite numbers"
-    found = numbers(field, value, allowed)
-    if found.ndim not in (1, 2) or found.size == 0:
+    array = numbers(field, value, allowed)
+    if array.ndim not in (1, 2) or array.size == 0:
         raise InputError(field, value, allowed)
-    listed: list[Any] = found.tolist()
-    return listed
+    entries: list[Any] = array.tolist()
+    return entries

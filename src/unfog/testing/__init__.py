@@ -5,9 +5,9 @@
     def test_my_denoiser():
         check_denoiser(MyDenoiser(step=0.1))
 
-A check plays the part through a few rounds on a problem with correlated covariances and a mean that is not
-zero, and raises `ContractError` with the name of the part and of the rule it breaks. It says that a part can
-be used, not that its formula is right: for that, hold it against something independent.
+A check plays a few rounds with the part on a problem with correlated covariances and a mean that is not zero,
+and raises `ContractError` with the name of the part and the rule that it breaks. It shows that a part can be
+used, not that its formula is right: for that, compare it with something independent.
 """
 
 from unfog.testing.choosers import check_chooser

@@ -1,4 +1,4 @@
-"""What the checks share: a problem to try things on, and the rules that hold for every part."""
+"""What the checks share: a problem to play, and the rules that hold for every part."""
 
 import pickle
 from collections.abc import Iterator
@@ -30,47 +30,47 @@ class ContractError(AssertionError):
 
 
 def require(holds: object, who: str, rule: str) -> None:
-    """Complain by name where a rule does not hold."""
+    """Raise ContractError, with the name of the part and the rule, if the rule does not hold."""
     if not holds:
         raise ContractError(f"{who}: {rule}")
 
 
 def problem(rewards: str = "gaussian", **changes: Any) -> GaussianProblem | LogisticProblem:
-    """Two dimensions unless told, five arms, nothing centred or isotropic."""
-    told: dict[str, Any] = {"dim": 2, "actions": 5, "prior_mean": 0.2, "prior_cov": 0.5}
-    told |= _laws(changes.get("dim", 2)) | changes
-    return (
-        LogisticProblem(**told) if rewards == "bernoulli" else GaussianProblem(**{"reward_var": 0.7} | told)
-    )
+    """A problem with two dimensions by default and five arms, neither centred nor isotropic."""
+    params: dict[str, Any] = {"dim": 2, "actions": 5, "prior_mean": 0.2, "prior_cov": 0.5}
+    params |= _make_moments(changes.get("dim", 2)) | changes
+    if rewards == "bernoulli":
+        return LogisticProblem(**params)
+    return GaussianProblem(**{"reward_var": 0.7} | params)
 
 
-def _laws(dim: int) -> dict[str, Any]:
-    """A mean that is not zero, and covariances with other variances everywhere and correlations."""
-    place = np.arange(dim)
-    sizes, apart = 1 + 0.5 * place, np.abs(place[:, None] - place)
+def _make_moments(dim: int) -> dict[str, Any]:
+    """A mean that is not zero, and covariances with correlations and unequal variances."""
+    index = np.arange(dim)
+    sizes, distance = 1 + 0.5 * index, np.abs(index[:, None] - index)
     covs = {"context_cov": (1.0, 0.4), "noise_cov": (0.6, -0.5), "bias_cov": (0.9, 0.3)}
-    made = {name: scale * np.outer(sizes, sizes) * rho**apart for name, (scale, rho) in covs.items()}
-    return {"context_mean": 0.8 * (-0.6) ** place, **made}
+    matrices = {name: scale * np.outer(sizes, sizes) * rho**distance for name, (scale, rho) in covs.items()}
+    return {"context_mean": 0.8 * (-0.6) ** index, **matrices}
 
 
 def truth(world: Problem, trials: slice = slice(None)) -> Truth:
-    """The truth of these trials, the same whichever others are asked for."""
-    wanted = world.truth_draws().items()
-    return world.truth({name: _drawn(name, draws)[trials] for name, draws in wanted})
+    """The truth of these trials, which does not depend on the others."""
+    draws_by_name = world.truth_draws().items()
+    return world.truth({name: _draw(name, draws)[trials] for name, draws in draws_by_name})
 
 
-def _drawn(name: str, draws: Draws) -> Array:
+def _draw(name: str, draws: Draws) -> Array:
     shape = TRIALS, *draws.shape
     return normals(name, *shape) if draws.law == "normal" else locked(generator(0, 0, name).random(shape))
 
 
 def normals(purpose: str, *shape: int) -> Array:
-    """Standard normals, always the same for a purpose; nothing may be written into them."""
+    """Standard normals, always the same for a purpose; the array is read-only."""
     return locked(generator(0, 0, purpose).standard_normal(shape))
 
 
 def locked(x: Any) -> Any:
-    """Nested tuples of arrays that raise where they are written into."""
+    """Copy nested tuples of arrays as read-only arrays."""
     if isinstance(x, tuple):
         parts = [locked(part) for part in x]
         return tuple(parts) if type(x) is tuple else type(x)(*parts)
@@ -80,18 +80,18 @@ def locked(x: Any) -> Any:
     return x
 
 
-def check_value(place: str, part: Any) -> str:
-    """A part is a value: frozen, hashable, comparable, picklable, named. What to call it comes back."""
-    who = f"{place} {type(part).__name__}"
+def check_value(kind: str, part: Any) -> str:
+    """Check that a part is a value: frozen, hashable, comparable, picklable, named. Return its label."""
+    who = f"{kind} {type(part).__name__}"
     try:
-        check_part("", place, part)
+        check_part("", kind, part)
     except InputError as error:
         raise ContractError(f"{who}: {error}") from None
     except AttributeError as error:
         raise ContractError(f"{who}: has no {error.name!r}: write it on the class") from None
-    for field, said in (("name", part.name), ("note", part.note)):
-        require(isinstance(said, str) and said, who, f"needs a {field}: a text on the class")
-    who = f"{place} {part.name!r}"
+    for field, text in (("name", part.name), ("note", part.note)):
+        require(isinstance(text, str) and text, who, f"needs a {field}: a text on the class")
+    who = f"{kind} {part.name!r}"
     try:
         copy = pickle.loads(pickle.dumps(part))  # noqa: S301
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -101,7 +101,7 @@ def check_value(place: str, part: Any) -> str:
 
 
 def arrays(who: str, state: Any) -> Iterator[Array]:
-    """The arrays of a state, which may hold nothing else."""
+    """Yield the arrays of a state; raise if it holds anything else."""
     if isinstance(state, tuple):
         for part in state:
             yield from arrays(who, part)
@@ -116,20 +116,20 @@ def arrays(who: str, state: Any) -> Iterator[Array]:
 
 
 def floats(who: str, state: Any) -> list[Array]:
-    """The arrays of a state that rounds hand on: floats, which is what compiled engines carry."""
-    found = list(arrays(who, state))
-    for array in found:
+    """The arrays of a state, which must be floats: compiled engines carry nothing else."""
+    leaves = list(arrays(who, state))
+    for array in leaves:
         require(array.dtype.kind == "f", who, f"a state holds an array of {array.dtype}; floats alone")
-    return found
+    return leaves
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two arrays agree; what is not a number in one must be so in the other."""
+    """Whether two arrays agree up to rounding; NaN equals NaN."""
     return bool(np.allclose(one, other, rtol=CLOSE, atol=CLOSE, equal_nan=True))
 
 
 def writes_nothing(who: str, call: Any, *arguments: Any) -> Any:
-    """What a function gives for arguments that must stay as they are."""
+    """Call a function with read-only arguments; raise ContractError if it writes into them."""
     try:
         return call(*locked(arguments))
     except ValueError as error:

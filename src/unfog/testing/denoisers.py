@@ -1,4 +1,4 @@
-"""The contract of denoisers: `check_denoiser` runs it on any of them."""
+"""The contract of denoisers: `check_denoiser` tests any denoiser against it."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ from unfog.testing.common import (
     writes_nothing,
 )
 
-LAWS: dict[str, Any] = {  # of contexts, for those that must be told one
+LAWS: dict[str, Any] = {  # of contexts, for denoisers that need one
     "contexts": normals("sample", 7, 2),
     "sample": normals("sample", 7, 2),
     "mixture": Mixture(
@@ -43,7 +43,7 @@ LAWS: dict[str, Any] = {  # of contexts, for those that must be told one
 
 
 class _Trap:
-    """A privilege that complains of whoever looks into it."""
+    """A privilege that raises if anything of it is read."""
 
     def __init__(self, who: str) -> None:
         self.__dict__["who"] = who
@@ -53,7 +53,7 @@ class _Trap:
 
 
 def check_denoiser(denoiser: Denoiser) -> None:
-    """Raise ContractError, by the name of the denoiser and of the rule, where it breaks one.
+    """Raise ContractError, with the name of the denoiser and the rule, if it breaks one.
 
     >>> import unfog
     >>> unfog.testing.check_denoiser(unfog.denoise.Drift(step=0.01))  # says nothing where all is well
@@ -63,11 +63,11 @@ def check_denoiser(denoiser: Denoiser) -> None:
     known = known._replace(**{field: LAWS[field] for field in denoiser.needs_knowledge})
     noisy, contexts = (normals(name, ROUNDS, TRIALS, 2) for name in ("noisy", "contexts"))
     _check_privilege(who, denoiser, known)
-    whole = _play(who, denoiser, known, noisy, contexts)
+    beliefs = _play(who, denoiser, known, noisy, contexts)
     for trial in range(TRIALS):
         alone = _play(who, denoiser, known, noisy[:, [trial]], contexts[:, [trial]])
-        for one, other in zip(whole, alone, strict=True):
-            fits = same(one.mean[trial], other.mean[0]) and same(_of(one, trial), _of(other, 0))
+        for one, other in zip(beliefs, alone, strict=True):
+            fits = same(one.mean[trial], other.mean[0]) and same(_cov_of(one, trial), _cov_of(other, 0))
             require(fits, who, "a trial's belief depends on the trials beside it")
     if denoiser.takes_gaps:
         _check_gaps(who, denoiser, known, noisy)
@@ -78,39 +78,39 @@ def check_denoiser(denoiser: Denoiser) -> None:
 
 
 def _setup(denoiser: Denoiser, known: Knowledge) -> Any:
-    told = Privilege(np.array([0.3, -0.2])) if isinstance(denoiser, Privileged) else None
-    return denoiser.setup(known, told)
+    privilege = Privilege(np.array([0.3, -0.2])) if isinstance(denoiser, Privileged) else None
+    return denoiser.setup(known, privilege)
 
 
 def _check_privilege(who: str, denoiser: Denoiser, known: Knowledge) -> None:
-    """Truth reaches those alone that say so, and is used by them."""
+    """Check that only denoisers that are declared Privileged read the truth, and that these use it."""
     if not isinstance(denoiser, Privileged):
         trap: Any = _Trap(who)
         denoiser.setup(known, trap)
         return
     first, second = (denoiser.with_bias(_setup(denoiser, known), np.full(2, x)) for x in (0.0, 1.0))
-    told = [denoiser.predict(p, denoiser.start(p), np.ones((1, 2))).mean for p in (first, second)]
-    require(not same(*told), who, "is Privileged and makes nothing of the bias it is told")
+    means = [denoiser.predict(p, denoiser.start(p), np.ones((1, 2))).mean for p in (first, second)]
+    require(not same(*means), who, "is Privileged and makes nothing of the bias it is told")
 
 
 def _play(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array, contexts: Array) -> list[Context]:
-    """Its beliefs, round by round, each looked at."""
+    """Its beliefs, round by round; each is checked."""
     parameters = _setup(denoiser, known)
     list(arrays(who, parameters))
-    state, found = denoiser.start(parameters), []
+    state, beliefs = denoiser.start(parameters), []
     shape = _structure(who, state)
-    for seen, context in zip(noisy, contexts, strict=True):
-        belief = writes_nothing(who, denoiser.predict, parameters, state, seen)
-        _check_belief(who, belief, seen)
-        found.append(belief)
-        shown = context if denoiser.sees_context else None
-        state = writes_nothing(who, denoiser.update, parameters, state, seen, shown)
+    for reading, context in zip(noisy, contexts, strict=True):
+        belief = writes_nothing(who, denoiser.predict, parameters, state, reading)
+        _check_belief(who, belief, reading)
+        beliefs.append(belief)
+        revealed = context if denoiser.sees_context else None
+        state = writes_nothing(who, denoiser.update, parameters, state, reading, revealed)
         require(_structure(who, state) == shape, who, "a round changes the structure of its state")
-    return found
+    return beliefs
 
 
 def _structure(who: str, state: Any) -> Any:
-    """The kinds of tuples and how they are nested."""
+    """The nested types of tuples in a state."""
     if isinstance(state, tuple):
         return type(state), [_structure(who, part) for part in state]
     floats(who, state)
@@ -128,22 +128,22 @@ def _check_belief(who: str, belief: Context, noisy: Array) -> None:
     require(np.linalg.eigvalsh(cov).min() > -1e-9, who, "its covariance has a negative eigenvalue")
 
 
-def _of(belief: Context, trial: int) -> Array:
+def _cov_of(belief: Context, trial: int) -> Array:
     return belief.cov if belief.cov.ndim == 2 else belief.cov[trial]
 
 
 def _check_gaps(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array) -> None:
-    """Nothing measured at all says nothing: the belief is what is told of contexts."""
+    """Check that a context that is lost entirely leaves the belief at the prior, and nothing is learnt."""
     parameters = _setup(denoiser, known)
     state = denoiser.start(parameters)
     blank = np.full_like(noisy[0], np.nan)
     belief = denoiser.predict(parameters, state, blank)
     _check_belief(who, belief, blank)
-    if _ignores_what_is_told(denoiser, known, noisy):
-        _check_whole_after_gap(who, denoiser, parameters, blank, noisy)
+    if _ignores_prior(denoiser, known, noisy):
+        _check_same_after_gap(who, denoiser, parameters, blank, noisy)
         return
-    as_told = same(belief.mean, known.context_mean) and same(belief.cov, known.context_cov)
-    require(as_told, who, "takes gaps, and makes something of a context that was lost as a whole")
+    is_prior = same(belief.mean, known.context_mean) and same(belief.cov, known.context_cov)
+    require(is_prior, who, "takes gaps, and makes something of a context that was lost as a whole")
     after = denoiser.update(parameters, state, blank, None)
     pairs = zip(arrays(who, state), arrays(who, after), strict=True)
     learns = not all(same(*pair) for pair in pairs) and not _lets_time_pass(
@@ -152,33 +152,33 @@ def _check_gaps(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array) ->
     require(not learns, who, "takes gaps, and learns from what was lost")
 
 
-def _ignores_what_is_told(denoiser: Denoiser, known: Knowledge, noisy: Array) -> bool:
-    """Whether it goes by readings alone, so that a gap cannot give it back what it was told of contexts."""
+def _ignores_prior(denoiser: Denoiser, known: Knowledge, noisy: Array) -> bool:
+    """Whether it uses only readings, so that its belief after a gap cannot be the prior."""
     other = known._replace(context_mean=known.context_mean + 1, context_cov=2 * known.context_cov)
-    gap, found = np.where([True, False], np.nan, noisy), []
-    for told in (known, other):
-        parameters = _setup(denoiser, told)
+    gap, means = np.where([True, False], np.nan, noisy), []
+    for prior in (known, other):
+        parameters = _setup(denoiser, prior)
         state = denoiser.start(parameters)
-        for seen in (np.full_like(noisy[0], np.nan), *gap):
-            found.append(denoiser.predict(parameters, state, seen).mean)
-            state = denoiser.update(parameters, state, seen, None)
-    half = len(found) // 2
-    return all(same(one, two) for one, two in zip(found[:half], found[half:], strict=True))
+        for reading in (np.full_like(noisy[0], np.nan), *gap):
+            means.append(denoiser.predict(parameters, state, reading).mean)
+            state = denoiser.update(parameters, state, reading, None)
+    half = len(means) // 2
+    return all(same(one, two) for one, two in zip(means[:half], means[half:], strict=True))
 
 
-def _check_whole_after_gap(who: str, denoiser: Denoiser, parameters: Any, blank: Array, noisy: Array) -> None:
-    """How often readings get lost may be learnt from a gap; what a reading without gaps says may not."""
+def _check_same_after_gap(who: str, denoiser: Denoiser, parameters: Any, blank: Array, noisy: Array) -> None:
+    """Check that a gap leaves the belief from a complete reading as it is; only its rate may be learnt."""
     state = denoiser.start(parameters)
-    for seen in noisy:
+    for reading in noisy:
         after = denoiser.update(parameters, state, blank, None)
-        one, two = (denoiser.predict(parameters, now, seen) for now in (state, after))
+        one, two = (denoiser.predict(parameters, before, reading) for before in (state, after))
         fits = same(one.mean, two.mean) and same(one.cov, two.cov)
         require(fits, who, "takes gaps, and learns from what was lost")
-        state = denoiser.update(parameters, state, seen, None)
+        state = denoiser.update(parameters, state, reading, None)
 
 
 def _lets_time_pass(denoiser: Denoiser, parameters: Any, before: Any, after: Any) -> bool:
-    """Whether the next reading is expected where it was, and no closer: a bias may have walked meanwhile."""
+    """Whether only the variance of the next reading has grown: the bias may have drifted meanwhile."""
     if not isinstance(denoiser, Expects):
         return False
     (centre, spread), (now, wider) = (denoiser.expected(parameters, state) for state in (before, after))
@@ -188,23 +188,23 @@ def _lets_time_pass(denoiser: Denoiser, parameters: Any, before: Any, after: Any
 def _check_corrects(
     who: str, denoiser: Denoiser, able: Corrects, known: Knowledge, noisy: Array, contexts: Array
 ) -> None:
-    """True contexts that come late give the same state in any order."""
+    """Check that late true contexts give the same state in any order."""
     parameters = _setup(denoiser, known)
     state = denoiser.start(parameters)
     moments = list[Moment]()
-    for seen in noisy:
+    for reading in noisy:
         if isinstance(denoiser, Timed):
             moments.append(denoiser.stamp(state, Moment()))
-        state = denoiser.update(parameters, state, seen, None)
+        state = denoiser.update(parameters, state, reading, None)
     ends, hidden = [], np.full_like(noisy[0], np.nan)
     for order in (range(ROUNDS), reversed(range(ROUNDS))):
         now = state
         for t in order:
-            told = parameters, now, noisy[t], hidden, contexts[t]
+            args = parameters, now, noisy[t], hidden, contexts[t]
             if isinstance(denoiser, Timed):
-                now, belief = denoiser.reopen(*told, moments[t])
+                now, belief = denoiser.reopen(*args, moments[t])
             else:
-                now, belief = able.correct(*told)
+                now, belief = able.correct(*args)
             require(same(belief.mean, contexts[t]), who, "does not believe a true context it was shown")
         ends.append(list(arrays(who, now)))
     agree = all(np.allclose(one, other, rtol=1e-8, atol=1e-8) for one, other in zip(*ends, strict=True))
@@ -213,8 +213,8 @@ def _check_corrects(
 
 def _check_rewinds(who: str, denoiser: Denoiser, able: Rewinds, known: Knowledge, noisy: Array) -> None:
     parameters = _setup(denoiser, known)
-    found = able.hindsight(parameters, denoiser.start(parameters), noisy)
-    gain, bias = found.shrinkage.gain, found.mean
+    hindsight = able.hindsight(parameters, denoiser.start(parameters), noisy)
+    gain, bias = hindsight.shrinkage.gain, hindsight.mean
     belief = denoiser.predict(parameters, denoiser.start(parameters), noisy)
     mean = able.unbiased(parameters, noisy) - (gain @ bias[..., None])[..., 0]
     require(same(mean, belief.mean), who, "rewinds to another belief than it has now")

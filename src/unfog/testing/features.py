@@ -1,4 +1,4 @@
-"""The contract of feature maps: `check_feature_map` runs it on any of them."""
+"""The contract of feature maps: `check_feature_map` tests any map against it."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ SIGMAS = 6.0
 
 
 def check_feature_map(build: MapBuilder, actions: Array, dim: int) -> None:
-    """Raise ContractError, by the name of the map and of the rule, where it breaks one.
+    """Raise ContractError, with the name of the map and the rule, if it breaks one.
 
-    `build` turns actions (K, ...) into a map of contexts with `dim` coordinates. Its moments are held against
-    those of `at` over many contexts.
+    `build` turns actions (K, ...) into a map of contexts with `dim` coordinates. Its moments are compared
+    with those of `at` over many contexts.
 
     >>> import numpy as np
     >>> import unfog
@@ -41,28 +41,28 @@ def _arm(arm: Any) -> Any:
 
 
 def _check_shapes(who: str, design: Design, size: int, arms: int) -> None:
-    found = design.scores(np.ones(size)).shape, design.row(_arm(0)).shape, design.covariance(_arm(0)).shape
-    wanted = (arms,), (size,), (size, size)
-    require(found == wanted, who, f"scores, row and covariance have shapes {found}, not {wanted}")
+    shapes = design.scores(np.ones(size)).shape, design.row(_arm(0)).shape, design.covariance(_arm(0)).shape
+    expected = (arms,), (size,), (size, size)
+    require(shapes == expected, who, f"scores, row and covariance have shapes {shapes}, not {expected}")
 
 
 def _check_moments(who: str, features: FeatureMap, design: Design, context: Context, half: Array) -> None:
-    """Mean and covariance of phi over contexts, within their Monte Carlo error."""
+    """Check the mean and covariance of phi over contexts, within their Monte Carlo error."""
     contexts = context.mean + normals("contexts", SAMPLES, half.shape[0]) @ half.T
     for arm in {0, features.arms - 1}:
         rows = np.stack([features.at(one).row(_arm(arm)) for one in contexts])
         error = SIGMAS * rows.std(0) / SAMPLES**0.5 + 1e-9
-        near = np.abs(rows.mean(0) - design.row(_arm(arm))) <= error
-        require(near.all(), who, f"row({arm}) is not the mean of phi")
-        away = rows - rows.mean(0)
-        products = away[:, :, None] * away[:, None, :]
+        is_near = np.abs(rows.mean(0) - design.row(_arm(arm))) <= error
+        require(is_near.all(), who, f"row({arm}) is not the mean of phi")
+        deviations = rows - rows.mean(0)
+        products = deviations[:, :, None] * deviations[:, None, :]
         error = 2 * SIGMAS * products.std(0) / SAMPLES**0.5 + 1e-9
-        near = np.abs(products.mean(0) - design.covariance(_arm(arm))) <= error
-        require(near.all(), who, f"covariance({arm}) is not that of phi")
+        is_near = np.abs(products.mean(0) - design.covariance(_arm(arm))) <= error
+        require(is_near.all(), who, f"covariance({arm}) is not that of phi")
 
 
 def _check_design(who: str, design: Design, size: int, arms: int) -> None:
-    """What follows from rows and covariances does."""
+    """Check that the other methods agree with rows and covariances."""
     theta, root = normals("theta", size), np.tril(normals("root", size, size))
     belief: Any = from_moments(theta, root @ root.T + np.eye(size))
     cov = belief.root @ belief.root.T
@@ -72,13 +72,13 @@ def _check_design(who: str, design: Design, size: int, arms: int) -> None:
     require(same(design.variances(belief), spread), who, "variances are not those of the scores")
     for arm in range(arms):
         inner = design.covariance(_arm(arm))
-        adds = theta @ inner @ theta + np.trace(inner @ cov)
-        require(same(design.context_variance(belief, _arm(arm)), adds), who, "context_variance is off")
+        expected = theta @ inner @ theta + np.trace(inner @ cov)
+        require(same(design.context_variance(belief, _arm(arm)), expected), who, "context_variance is off")
         require(same(design.context_slope(theta, _arm(arm)), inner @ theta), who, "context_slope is off")
 
 
 def _check_shared(who: str, features: FeatureMap, dim: int) -> None:
-    """One map serves a batch of contexts, and rounds of them."""
+    """Check that a map can be applied to a batch of contexts."""
     contexts, arm = normals("batch", TRIALS, dim), np.arange(TRIALS) % features.arms
     try:
         rows = features.at(contexts).row(arm)

@@ -1,4 +1,4 @@
-"""The contract of learners: `check_learner` runs it on any of them."""
+"""The contract of learners: `check_learner` tests any learner against it."""
 
 from itertools import pairwise
 from typing import Any
@@ -31,37 +31,37 @@ from unfog.worlds.problem import Problem, Truth
 def check_learner(
     learner: Learner, denoiser: Denoiser | None = None, chooser: Chooser | None = None, **changes: Any
 ) -> None:
-    """Raise ContractError, by the name of the learner and of the rule, where it breaks one.
+    """Raise ContractError, with the name of the learner and the rule, if it breaks one.
 
-    The denoiser beside it is the exact one and the chooser Thompson's, unless told: a learner that `hears`
-    something needs one that tells it. `changes` are fields of the problem it is tried on.
+    By default the denoiser is the exact one and the chooser Thompson's: a learner that `hears` something
+    needs a chooser that tells it. `changes` are fields of the problem on which it is tested.
 
     >>> import unfog
     >>> unfog.testing.check_learner(unfog.learn.Conjugate())  # says nothing where all is well
     """
     who = check_value("learner", learner)
     world = problem(learner.rewards, **changes)
-    agent = _tried(who, learner, denoiser or Exact(), chooser or Thompson(), world)
-    whole = _play(who, agent, world, slice(None))
+    agent = _make_agent(who, learner, denoiser or Exact(), chooser or Thompson(), world)
+    samples = _play(who, agent, world, slice(None))
     for trial in range(TRIALS):
         alone = _play(who, agent, world, slice(trial, trial + 1))
-        agree = all(same(one[trial], other[0]) for one, other in zip(whole, alone, strict=True))
+        agree = all(same(one[trial], other[0]) for one, other in zip(samples, alone, strict=True))
         require(agree, who, "a trial's belief depends on the trials beside it")
-    moved = [not same(one, other) for one, other in pairwise(whole)]
-    require(any(moved), who, "learns nothing from rewards")
+    changed = [not same(one, other) for one, other in pairwise(samples)]
+    require(any(changed), who, "learns nothing from rewards")
     if isinstance(learner, TakesBack):
         _check_takes_back(who, learner, agent, world)
 
 
-def _tried(who: str, learner: Learner, denoiser: Denoiser, chooser: Chooser, world: Problem) -> Agent:
-    """The learner in an agent that can play this world."""
+def _make_agent(who: str, learner: Learner, denoiser: Denoiser, chooser: Chooser, world: Problem) -> Agent:
+    """Put the learner into an agent; raise if that cannot play this world."""
     try:
         agent = Agent("tried", denoiser, learner, chooser)
-        about: dict[str, Any] = {"partial": world.partial, "has_bias": world.has_bias}
-        refuse_misfit(agent, world.knowledge(), truth(world).features, rewards=learner.rewards, **about)
+        settings: dict[str, Any] = {"partial": world.partial, "has_bias": world.has_bias}
+        refuse_misfit(agent, world.knowledge(), truth(world).features, rewards=learner.rewards, **settings)
     except InputError as error:
-        told = "cannot be tried here, give check_learner what it needs"
-        raise ContractError(f"{who}: {told} ({error})") from None
+        reason = "cannot be tried here, give check_learner what it needs"
+        raise ContractError(f"{who}: {reason} ({error})") from None
     return agent
 
 
@@ -75,58 +75,58 @@ def _play(who: str, agent: Agent, world: Problem, trials: slice) -> list[Array]:
     nature, size = truth(world, trials), world.knowledge().prior_mean.shape[-1]
     setup, memory = _begin(agent, world, nature)
     floats(who, memory.learner)
-    fixed, found = normals("belief", TRIALS, size)[trials], []
+    z, samples = normals("belief", TRIALS, size)[trials], []
     width = agent.chooser.normals(world.knowledge())
     for t in range(ROUNDS):
-        memory = _chained(who, agent, setup, memory, world.knowledge(), t, trials)
-        drawn = normals(f"round {t}", TRIALS, world.round_normals())[trials]
-        emission = world.emit(nature, drawn, np.asarray(t))
+        memory = _advance_chain(who, agent, setup, memory, world.knowledge(), t, trials)
+        draws = normals(f"round {t}", TRIALS, world.round_normals())[trials]
+        emission = world.emit(nature, draws, np.asarray(t))
         offer = rounds.Offer(emission.noisy, emission.mask, bias=emission.bias, time=np.asarray(t))
         choice = normals(f"theta {t}", TRIALS, width)[trials]
         decision = rounds.decide(agent, setup, memory, nature.features, offer, choice)
         belief = decision.evidence.belief
         require(np.isfinite(belief.mean).all(), who, "its belief is not finite")
-        found.append(np.broadcast_to(belief.sample(fixed), fixed.shape))
+        samples.append(np.broadcast_to(belief.sample(z), z.shape))
         memory = rounds.observe(agent, setup, memory, offer)
         scores = nature.features.at(emission.context).scores(nature.theta)
-        paid = world.reward(pick(scores, decision.arm), drawn)
-        memory = _learnt(who, agent, setup, memory, decision, paid, emission.context)
-    return found
+        reward = world.reward(pick(scores, decision.arm), draws)
+        memory = _learn(who, agent, setup, memory, decision, reward, emission.context)
+    return samples
 
 
-def _learnt(
+def _learn(
     who: str,
     agent: Agent,
     setup: rounds.Setup,
     memory: rounds.Memory,
     decision: rounds.Decision,
-    paid: Array,
+    reward: Array,
     context: Array,
 ) -> rounds.Memory:
-    """The reward, and the true context for those that see it, through the round."""
-    memory, decision = writes_nothing(who, rounds.reward, agent, setup, memory, decision, paid)
+    """Learn the reward, and the true context if the agent sees it, as a round does."""
+    memory, decision = writes_nothing(who, rounds.reward, agent, setup, memory, decision, reward)
     if agent.sees_context:
         memory, _ = writes_nothing(who, rounds.reveal, agent, setup, memory, decision, context)
     floats(who, memory.learner)
     return memory
 
 
-def _chained(
+def _advance_chain(
     who: str, agent: Agent, setup: rounds.Setup, memory: rounds.Memory, known: Any, seen: int, trials: slice
 ) -> rounds.Memory:
-    """The learner's steps before a decision, where it has any."""
+    """Take the learner's steps before a decision, if it has any."""
     if agent.can.sample is None:
         return memory
     width = agent.can.sample.normals(known, seen)
     for step in range(agent.can.sample.steps):
-        drawn = normals(f"steps {seen} {step}", TRIALS, width)[trials]
-        memory = writes_nothing(who, rounds.advance_chain, agent, setup, memory, drawn)
+        draws = normals(f"steps {seen} {step}", TRIALS, width)[trials]
+        memory = writes_nothing(who, rounds.advance_chain, agent, setup, memory, draws)
         floats(who, memory.learner)
     return memory
 
 
 def _check_takes_back(who: str, learner: TakesBack, agent: Agent, world: Problem) -> None:
-    """A term put in and replaced by another is as if the other had been put in."""
+    """Check that replacing a term by another gives the belief that the other alone gives."""
     nature, known = truth(world), world.knowledge()
     size, dim = agent.chooser.normals(known), known.context_mean.shape[-1]
     setup, memory = _begin(agent, world, nature)
@@ -134,19 +134,19 @@ def _check_takes_back(who: str, learner: TakesBack, agent: Agent, world: Problem
     decision = rounds.decide(agent, setup, memory, nature.features, offer, normals("theta", TRIALS, size))
     certain = decision.evidence._replace(design=nature.features.at(normals("contexts", TRIALS, dim)))
     old, new = (learner.term(setup.learner, one) for one in (decision.evidence, certain))
-    paid = world.reward(np.zeros(TRIALS), normals("paid", TRIALS, world.round_normals()))
-    once = _replaced(learner, setup, memory.learner, None, new, paid)[0]
-    twice, old = _replaced(learner, setup, memory.learner, None, old, paid)
-    twice, _ = _replaced(learner, setup, twice, old, new, paid)
-    beliefs = [agent.learner.belief(setup.learner, one) for one in (once, twice)]
-    covs = [belief.root @ belief.root.mT for belief in beliefs]  # of which any root will do
+    reward = world.reward(np.zeros(TRIALS), normals("paid", TRIALS, world.round_normals()))
+    direct = _replace(learner, setup, memory.learner, None, new, reward)[0]
+    corrected, old = _replace(learner, setup, memory.learner, None, old, reward)
+    corrected, _ = _replace(learner, setup, corrected, old, new, reward)
+    beliefs = [agent.learner.belief(setup.learner, one) for one in (direct, corrected)]
+    covs = [belief.root @ belief.root.mT for belief in beliefs]  # roots are not unique
     agree = same(beliefs[0].mean, beliefs[1].mean) and same(*covs)
     require(agree, who, "takes back something else than it took in")
 
 
-def _replaced(
-    learner: TakesBack, setup: rounds.Setup, state: State, old: Term | None, new: Term, paid: Array
+def _replace(
+    learner: TakesBack, setup: rounds.Setup, state: State, old: Term | None, new: Term, reward: Array
 ) -> tuple[State, Term]:
-    """The state with a term in place of another, and that term as it went in."""
-    new = learner.fit(setup.learner, state, old, new, paid)
-    return learner.replace(setup.learner, state, old, new, paid), new
+    """The state with a term in place of another, and that term as it was fitted."""
+    new = learner.fit(setup.learner, state, old, new, reward)
+    return learner.replace(setup.learner, state, old, new, reward), new

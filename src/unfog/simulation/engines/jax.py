@@ -230,8 +230,8 @@ class Program:
             return rewards[-1]
 
         args, offer = (agent, inputs.setup, memory, truth.features), offered(emission, t)
-        # Context and reward come at once: the engine refuses worlds that reveal contexts late. If a context
-        # is revealed in part, or theta is drawn with the belief's root, which is not unique, their order is NumPy's.
+        # Contexts come at once, since the engine refuses worlds that reveal them late. If one is revealed in
+        # part, or theta is drawn with the belief's root, which is not unique, it follows the reward.
         context = to_reveal(emission) if agent.sees_context else None
         at_once = agent.awaits_context or not agent.chooser.draws_theta
         context_now = context if emission.revealed is None and at_once else None
