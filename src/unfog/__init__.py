@@ -1,6 +1,6 @@
 """Contextual bandits that see their context through noise: denoise, learn, choose.
 
-The public names. They are looked up when first used, so that `import unfog` is instant and needs nothing.
+The public names. They are imported when first used, so that `import unfog` is instant and needs no packages.
 """
 
 from importlib import import_module

@@ -85,17 +85,17 @@ def _read_groups(root: Path) -> Iterator[int | None]:
         if kinds and "memory" not in kinds.split(","):
             continue
         top = root / ("sys/fs/cgroup/memory" if kinds else "sys/fs/cgroup")
-        limit_file, usage_file, cache_entry = (
+        limit_file, usage_file, entry = (
             ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
             if kinds
             else ("memory.max", "memory.current", "inactive_file")
         )
         parts = [one for one in path.split("/") if one]
         for depth in range(len(parts), -1, -1):
-            yield _read_rest(top.joinpath(*parts[:depth]), limit_file, usage_file, cache_entry)
+            yield _read_rest(top.joinpath(*parts[:depth]), limit_file, usage_file, entry)
 
 
-def _read_rest(group: Path, limit_file: str, usage_file: str, cache_entry: str) -> int | None:
+def _read_rest(group: Path, limit_file: str, usage_file: str, entry: str) -> int | None:
     """A limit less its usage, without inactive file pages, which the kernel can reclaim."""
     bound, usage = (
         _parse_number(_read_text(group / limit_file)),
@@ -104,9 +104,7 @@ def _read_rest(group: Path, limit_file: str, usage_file: str, cache_entry: str) 
     if bound is None or bound >= WITHOUT_LIMIT:
         return None
     lines = [line.split() for line in _read_text(group / "memory.stat").splitlines()]
-    cached = next(
-        (_parse_number(line[1]) or 0 for line in lines if len(line) == 2 and line[0] == cache_entry), 0
-    )
+    cached = next((_parse_number(line[1]) or 0 for line in lines if len(line) == 2 and line[0] == entry), 0)
     return max(0, bound - max(0, usage - cached))
 
 

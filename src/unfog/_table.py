@@ -1,13 +1,12 @@
-"""Tables as numbers, times and names: the one reader of cells, whatever holds them.
+"""Tables as numbers, times and names: cells of all kinds of tables are read here.
 
-Logs, recorded worlds, imported decisions, the pairs of a calibration and the rows of the transformer come in
-here: as text of a CSV file, as columns of a data frame or a mapping (`Column`), or as arrays with gaps
+Logs, recorded worlds, imported decisions, the pairs of a calibration and the rows of the transformer are read
+from the text of a CSV file, from columns of a data frame or a mapping (`Column`), or from arrays with gaps
 (`array`, `matrix`, `labels`).
 
-Anything wrong is refused with its place, such as "row 17, steps": rows are counted as the person who opens
-the table would count them (`Where`). A cell that is empty becomes not a number, a name that is not there
-becomes -1: whether that is allowed is for the caller to say. What is taken for empty, Python's None aside, is
-the set of texts that the column says.
+Errors name the cell, such as "row 17, steps": rows are counted as a reader of the table would count them
+(`Where`). An empty cell becomes NaN, a missing name -1: the caller decides whether that is allowed. Besides
+None, the texts in a column's field `empty` count as empty.
 """
 
 import csv
@@ -26,7 +25,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.intp]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
-EMPTY = frozenset({"", "NA", "NaN", "nan", "null", "None", "<NA>", "NaT"})  # as files and frames write it
+EMPTY = frozenset({"", "NA", "NaN", "nan", "null", "None", "<NA>", "NaT"})  # in files and data frames
 HEADER = 1  # row of a CSV file
 NUMBER = "a number, or nothing where it is not known"
 TIME = "a number, or a date with its time, such as 2026-03-01T12:00:00Z"
@@ -34,34 +33,34 @@ TIMES = f"{TIME}; numbers in all rows, or dates in all"
 
 
 class Where(NamedTuple):
-    """Where the rows of a table stand: the rows of a file, its lines, or decisions by their ids."""
+    """What errors call the rows of a table: rows of a file, its lines, or decisions by their ids."""
 
     word: str
     names: Sequence[object] | Ints  # of each row
 
     def of(self, i: int, column: str = "") -> str:
-        """The words for a row, or for one of its cells."""
+        """What errors call a row, or one of its cells."""
         row = f"{self.word} {self.names[i]}"
         return f"{row}, {column}" if column else row
 
     def kept(self, rows: Bools) -> "Where":
-        """The names of some of the rows."""
+        """The same for some of the rows."""
         return self._replace(names=[self.names[i] for i in np.flatnonzero(rows).tolist()])
 
 
 def counted(number: int, first: int = 1) -> Where:
-    """Rows by number."""
+    """Rows by their numbers."""
     return Where("row", range(first, first + number))
 
 
 def first(mask: Bools) -> int | None:
-    """The first row in which something is so."""
+    """The first row for which the mask is true, or None."""
     i = int(np.argmax(mask)) if mask.size else 0
     return i if mask.size and mask[i] else None
 
 
 class Column(NamedTuple):
-    """The cells of a column, and where they stand."""
+    """The cells of a column, and what errors call them."""
 
     name: str
     cells: npt.NDArray[Any]  # (n,)
@@ -69,15 +68,15 @@ class Column(NamedTuple):
     empty: frozenset[str] = EMPTY
 
     def at(self, row: int) -> str:
-        """The words for a cell."""
+        """What errors call a cell."""
         return self.where.of(row, self.name)
 
     def kept(self, rows: Bools) -> "Column":
-        """Some of the rows."""
+        """The column with some of its rows."""
         return self._replace(cells=self.cells[rows], where=self.where.kept(rows))
 
     def numbers(self, allowed: str = NUMBER) -> Array:
-        """Floats, not a number where a cell is empty; text is read, truth values are refused."""
+        """The cells as floats, NaN for empty ones; text is parsed, booleans are refused."""
         if self.cells.dtype.kind in "iuf":
             return self.cells.astype(np.float64)
         cells = self.cells.tolist()
@@ -85,19 +84,19 @@ class Column(NamedTuple):
             if not any(isinstance(x, bool | np.bool_) for x in cells):
                 return np.array([np.nan if x is None or x in self.empty else float(x) for x in cells])
         except (TypeError, ValueError, OverflowError):
-            pass  # one by one, which is slower and knows the place
+            pass  # read one by one, which is slower but finds the wrong cell
         return np.array([number(self.at(i), x, self.empty, allowed) for i, x in enumerate(cells)])
 
     @property
     def dated(self) -> bool:
-        """Whether it holds dates and not numbers: its first cell that is not empty says so."""
+        """Whether it holds dates, not numbers: the first cell that is not empty decides."""
         if self.cells.dtype.kind in "iufM":
             return self.cells.dtype.kind == "M"
         cell = next((x for x in self.cells.tolist() if not _is_empty(x, self.empty)), 0)
         return _parse_float(cell) is None
 
     def times(self) -> Array:
-        """Numbers as they are; dates as seconds since 1970, in UTC where they name no zone."""
+        """Numbers as they are; dates as seconds since 1970, in UTC if they have no time zone."""
         if self.cells.dtype.kind == "M":
             since = self.cells.astype("datetime64[us]").astype(np.int64) / 1e6
             return np.where(np.isnat(self.cells), np.nan, since)
@@ -109,7 +108,7 @@ class Column(NamedTuple):
         )
 
     def names(self) -> tuple[Ints, list[str]]:
-        """A place in a list of names for each cell, -1 where it is empty; names in the order they come."""
+        """For each cell the index of its name, -1 for empty ones; and the names in order of appearance."""
         if self.cells.dtype.kind in "iu":
             numbers, indices = np.unique(self.cells, return_inverse=True)
             return indices, [str(x) for x in numbers.tolist()]
@@ -125,7 +124,7 @@ class Column(NamedTuple):
 
 
 def number(label: str, cell: Any, empty: frozenset[str] = EMPTY, allowed: str = NUMBER) -> float:
-    """The number in a cell, not a number where it is empty; `place` is what a refusal names."""
+    """The number in a cell, NaN if it is empty; `label` is what errors call the cell."""
     if _is_empty(cell, empty):
         return np.nan
     value = _parse_float(cell)
@@ -136,7 +135,7 @@ def number(label: str, cell: Any, empty: frozenset[str] = EMPTY, allowed: str = 
 
 
 def seconds(label: str, cell: Any) -> float:
-    """The time in a cell: a number, or a date as ISO 8601 writes it; not a number where it is empty."""
+    """The time in a cell: a number, or a date in ISO 8601; NaN if it is empty."""
     if _is_empty(cell, EMPTY):
         return np.nan
     value = _parse_float(cell)
@@ -144,7 +143,7 @@ def seconds(label: str, cell: Any) -> float:
 
 
 def text(cell: object) -> str:
-    """What is written in a cell; a whole number that became a float is whole again."""
+    """The text of a cell; a float without a fraction is written as an integer."""
     is_whole = isinstance(cell, float) and cell.is_integer()
     return str(int(cell)) if is_whole else str(cell).strip()  # type: ignore[call-overload]
 
@@ -169,7 +168,7 @@ def _parse_date(label: str, cell: Any, allowed: str) -> float:
 
 
 def check_times(times: Array, where: Where, name: str, cells: Any = None) -> None:
-    """Refuse times that are missing or go back; `cells` are what they were read from."""
+    """Refuse times that are missing or go back; `cells` are their original cells."""
     values = times if cells is None else cells
     at = first(~(np.abs(times) <= LARGEST))
     if at is not None:
@@ -182,7 +181,7 @@ def check_times(times: Array, where: Where, name: str, cells: Any = None) -> Non
 
 
 def names_of(table: Any) -> list[str] | None:
-    """The names of a table's columns; None of what is no table."""
+    """The names of a table's columns; None if it is not a table."""
     if isinstance(table, Mapping):
         return [str(name) for name in table]
     columns = table.dtype.names if isinstance(table, np.ndarray) else getattr(table, "columns", None)
@@ -190,7 +189,7 @@ def names_of(table: Any) -> list[str] | None:
 
 
 def check_there(names: Iterable[str], field: str, column: object, source: str = "") -> str:
-    """A column that is there; refused with those that there are."""
+    """Return the column's name; raise if the table has no such column."""
     if not isinstance(column, str) or column not in names:
         problem = f"no column {column!r}" + (f" in {source}" if source else "")
         raise InputError(field, problem, f"one of: {', '.join(map(str, names)) or 'none'}")
@@ -198,7 +197,7 @@ def check_there(names: Iterable[str], field: str, column: object, source: str = 
 
 
 def check_once(names: Sequence[str], source: str = "") -> None:
-    """Refuse two columns of one name."""
+    """Raise if two columns have the same name."""
     problem = "two columns of this name" + (f" in {source}" if source else "")
     for i, name in enumerate(names):
         if name in names[:i]:
@@ -213,7 +212,7 @@ def columns(
     rows: Sequence[int] | None = None,
     empty: frozenset[str] = EMPTY,
 ) -> dict[str, Column]:
-    """Some of the columns of a table, all of one length; `rows` are their numbers, from 1 unless told."""
+    """Some columns of a table, which must have the same length; `rows` are row numbers, by default from 1."""
     cells_by_name = {name: _to_array(name, table[name]) for name in names}
     sizes = {name: len(cells) for name, cells in cells_by_name.items()}
     usual = Counter(sizes.values()).most_common(1)[0][0]
@@ -225,7 +224,7 @@ def columns(
 
 
 def _to_array(name: str, column: Any) -> npt.NDArray[Any]:
-    """An array; of a list every cell as it is, since NumPy would make a number of a truth value."""
+    """A column as an array; cells of a list stay as they are: NumPy would turn booleans into numbers."""
     is_list = isinstance(column, list | tuple)
     cells = np.array([*column, None], object)[:-1] if is_list else np.asarray(column)
     if cells.ndim != 1:
@@ -238,8 +237,8 @@ def csv_rows(
 ) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The names in the header of a CSV file, and the rows below it with their numbers, as they are read.
 
-    The header is row 1. Empty rows are counted and passed over; one that is not as long as the header is
-    refused, with the name of the source where one is told.
+    The header is row 1. Empty rows are counted but skipped; a row that is not as long as the header is
+    refused. Errors name the source, if it is given.
     """
     reader, source = csv.reader(lines, delimiter=separator), f"{source}, " if source else ""
     rows = _read_rows(reader, source)
@@ -264,9 +263,9 @@ def _check_widths(rows: Iterator[list[str]], width: int, source: str) -> Iterato
 
 
 def array(field: str, value: Any, allowed: str, *, coerce: bool = False) -> Array:
-    """Floats of any shape out of numbers alone, NaN where one is missing or masked.
+    """An array of floats, from numbers only; NaN if one is missing or masked.
 
-    With `coerce`, whatever NumPy makes numbers of is taken, None among it, as scikit-learn does.
+    With `coerce`, anything that NumPy can convert is accepted, None included, as in scikit-learn.
     """
     try:
         raw = _unbox(value)
@@ -282,7 +281,7 @@ def array(field: str, value: Any, allowed: str, *, coerce: bool = False) -> Arra
 
 
 def _unbox(value: Any) -> npt.NDArray[Any]:
-    """An array; columns of pandas that can be missing come as objects, and are numbers all the same."""
+    """An array; nullable columns of pandas, which arrive as objects, become floats."""
     raw = np.asarray(value)
     if raw.dtype.kind != "O" or not hasattr(value, "to_numpy"):
         return raw
@@ -305,7 +304,7 @@ def matrix(field: str, value: Any, allowed: str, ndim: int = 2, *, coerce: bool 
 
 
 def labels(field: str, value: Any, mask: Bools, allowed: str) -> tuple[list[Any], Ints]:
-    """The labels of the rows that are kept, sorted if they can be, and which one each of these rows has."""
+    """The distinct labels of the rows in the mask, sorted if possible, and the index of each row's label."""
     cells = np.asarray(value)
     if cells.shape != mask.shape:
         raise InputError(field, f"has shape {cells.shape}", allowed)
@@ -315,12 +314,12 @@ def labels(field: str, value: Any, mask: Bools, allowed: str) -> tuple[list[Any]
         raise InputError(field, f"row {np.flatnonzero(mask)[bad]} has {items[bad]!r}", allowed)
     try:
         names = sorted(set(items))
-    except TypeError:  # texts beside numbers
+    except TypeError:  # text and numbers
         names = list(dict.fromkeys(items))
     indices = {name: i for i, name in enumerate(names)}
     return names, np.array([indices[label] for label in items], np.intp)
 
 
 def is_label(label: object) -> bool:
-    """Whether it is a number, a text or a date, and not missing."""
+    """Whether it is a number, text or a date, and not missing."""
     return isinstance(label, str | int | float | date | np.generic) and bool(label == label)

@@ -1,4 +1,4 @@
-"""What all figures share: colours, type and sizes, how one is begun and kept. Looks of agents: lab/labels.py.
+"""What all figures share: colours, fonts, sizes, how to start and save one. Styles of agents: lab/labels.py.
 
 matplotlib is imported when a figure is drawn.
 """
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, with a dash of its own each: curves stay apart for colour-blind readers and in grey
-# print.
+# Okabe and Ito's colours, each with its own dashes: curves can be told apart by colour-blind readers and in
+# grey print.
 COLOURS = ["#0072B2", "#E69F00", "#000000", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F"]
 DASHES: list[Any] = [
     "-",
@@ -34,7 +34,7 @@ DASHES: list[Any] = [
 ]
 MARKERS = "osD^vPX*<>phd"
 COLUMN, PAGE = 3.4, 7.0  # inches: one column and two columns of a printed page
-DPI = 300  # of pictures made of dots
+DPI = 300  # of raster images
 STYLE: dict[Any, Any] = {
     "font.size": 8.5,
     "axes.labelsize": 8.5,
@@ -56,13 +56,13 @@ _NOTE: dict[str, Any] = {"fontsize": 7, "color": "0.35", "x": 0.99, "ha": "right
 
 
 def check_installed() -> None:
-    """Import matplotlib now: where it is missing, that is said before anything long is begun."""
+    """Import matplotlib now, so that a missing package is reported before long work."""
     import matplotlib.figure  # noqa: F401
 
 
 @contextmanager
 def new_figure(width: float, height: float, *, dpi: int | None = DPI) -> Iterator["Figure"]:
-    """An empty figure of so many inches, and the style for what is drawn in the block."""
+    """An empty figure, its size in inches; our style applies to what is drawn in the block."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -71,24 +71,24 @@ def new_figure(width: float, height: float, *, dpi: int | None = DPI) -> Iterato
 
 
 def add_title(chart: "Figure", text: str, size: float = 8.5) -> None:
-    """Write above the whole figure, at the left."""
+    """Add a title above the figure, on the left."""
     chart.suptitle(text, fontsize=size, **_TITLE)
 
 
 def add_note(chart: "Figure", text: str) -> None:
-    """Write below the whole figure, small and at the right: what was averaged, what bars are."""
+    """Add a small note below the figure, on the right, such as what error bars show."""
     chart.supxlabel(text, **_NOTE)
 
 
 def title_panel(axes: "Axes", text: str, size: float = 8.5) -> None:
-    """Write above a panel, at the left."""
+    """Add a title above a panel, on the left."""
     axes.set_title(text, fontsize=size, loc="left", parse_math=False)
 
 
 def save(
     chart: "Figure", folder: Path, stem: str, formats: Sequence[str] = FORMATS, *, dpi: int = DPI
 ) -> list[Path]:
-    """The figure in each format, each file whole or not there; equal data give equal bytes."""
+    """Save a figure in each format, atomically; equal data give equal bytes."""
     import matplotlib as mpl
 
     folder.mkdir(parents=True, exist_ok=True)

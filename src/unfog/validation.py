@@ -1,12 +1,12 @@
-"""Bad input is refused at the door: the message names the field, the value and what is allowed.
+"""Bad input is refused at once: the message names the field, the value and what is allowed.
 
-Public constructors, the spec and the calls of a round make these checks; nothing further inside checks again.
-A refusal of a name suggests the nearest of those that are allowed. Whoever refuses it may say which names
-there are; where they do not, the refusal's own words list them.
+Public constructors, the spec and the calls of a round make these checks; code behind them does not repeat
+them. An error about a name suggests the nearest allowed one, among names that the caller gives or that the
+message lists.
 
-What comes in from a world or a caller during a round is checked before anything is changed by it. Not a
-number means lost in a noisy context, and hidden in a true one, where that is allowed; elsewhere it, and
-infinity, would stay in a belief for good. What is finite but absurd may come in: agents/round.py.
+Input from a world or a caller during a round is checked before it changes anything. NaN means lost in a noisy
+context, and hidden in a true one, if that is allowed; otherwise NaN and infinity are refused, since they
+would stay in a belief for good. Values that are finite but absurd are handled in agents/round.py.
 """
 
 import re
@@ -23,7 +23,7 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")  # module:name
-VARIABLES = "UNFOG_"  # what the names of our environment variables begin with
+VARIABLES = "UNFOG_"  # the prefix of our environment variables
 LARGEST = 1e50  # squares of squares of larger numbers overflow
 SMALLEST = 1e-50  # likewise what one divides by
 WORST_CONDITION = 1e15  # past this a covariance is singular to double precision
@@ -31,11 +31,11 @@ LONGEST_NAME = 200
 MOST_ARMS = 10_000
 MOST_COORDINATES = 1_000
 
-LONGEST_LOOKED_UP = 80  # of names that are looked up: what is longer is no slip of the pen
-CLOSE = 0.65  # of the letters of two names, those that they share: 'best' is no 'robust'
-MOST = 2000  # names to compare with: a refusal takes no time
-UNKNOWN = ("no such", "unknown ")  # a refusal that begins so is of the name of its field
-NAME = re.compile(r"(?!.*:[A-Z]+$)[A-Za-z_][\w:./-]*(?<!/)")  # `always:ARM` is a form, and no name
+LONGEST_LOOKED_UP = 80  # characters of a name for which we look for a suggestion
+CLOSE = 0.65  # the least similarity of a suggestion: 'best' is not 'robust'
+MOST = 2000  # names to compare with, so that errors are fast
+UNKNOWN = ("no such", "unknown ")  # a value that begins so is about the name of its field
+NAME = re.compile(r"(?!.*:[A-Z]+$)[A-Za-z_][\w:./-]*(?<!/)")  # `always:ARM` is a form, not a name
 BEFORE = re.compile(r"^(?:[a-z ]*(?:one of|with|among|the names|the arms|columns of the context|each of):? )")
 BETWEEN = re.compile(r", |; | or ")
 QUOTED = re.compile(r"'([^']+)'")
@@ -54,9 +54,9 @@ class InputError(ValueError):
     """
 
     def __init__(self, field: str, value: object, allowed: str, near: str | None = None) -> None:
-        """Say which field, which value, and what is allowed.
+        """The field, the value, and what is allowed.
 
-        `near` is the name that was meant, or empty; unless told it is looked for among what is allowed.
+        `near` is the suggested name, or ""; by default it is looked for in `allowed`.
         """
         text = _short(value)
         self.near = meant(field, text, allowed) if near is None else near
@@ -65,27 +65,27 @@ class InputError(ValueError):
 
     @property
     def asks(self) -> str:
-        """What the message says after the value, where a name was meant."""
+        """The suggestion, which follows the value in the message."""
         return f" (did you mean {self.near!r}?)" if self.near else ""
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str, str]]:
-        """From a worker process the words travel: the value itself may not."""
+        """Pickle the value as text, since it may not be picklable itself."""
         return type(self), (self.field, _short(self.value), self.allowed, self.near)
 
     def renamed(self, field: str) -> Self:
-        """The same complaint, about a field that its reader calls so."""
+        """The same error with another name for the field."""
         return type(self)(field, self.value, self.allowed, self.near)
 
     @classmethod
     def prefixed(cls, table: str, error: "InputError") -> "InputError":
-        """The same complaint, about a field of a table, or about several; a variable is in no table."""
+        """The same error about one or more fields of a table; environment variables keep their names."""
         names = error.field.split(", ")
         fields = ", ".join(name if name.startswith(VARIABLES) else f"{table}.{name}" for name in names)
         return cls(fields, error.value, error.allowed, error.near)
 
 
 def one_line(text: str) -> str:
-    """Without line breaks, what cannot be written, or what would change how the rest is read."""
+    """The text on one line, with characters escaped that are not printable."""
     words = " ".join(text.split())
     if words.isprintable():
         return words
@@ -93,7 +93,7 @@ def one_line(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as Python writes it, where it can be written: a number of 5,000 digits cannot."""
+    """The repr of a value, or its type if that fails, as for a number with 5,000 digits."""
     try:
         return repr(value)
     except Exception:  # noqa: BLE001  # the value may be anybody's
@@ -106,9 +106,9 @@ def _short(value: object) -> str:
 
 
 def nearest(value: object, names: Iterable[str]) -> str:
-    """The name that is most like this one, the first of several; empty where none is like it.
+    """The first of the most similar names; "" if none is similar.
 
-    Small and large letters are alike; the name itself is not news.
+    Case does not matter, and the name itself is no suggestion.
     """
     if not isinstance(value, str) or len(value) > LONGEST_LOOKED_UP:
         return ""
@@ -117,14 +117,14 @@ def nearest(value: object, names: Iterable[str]) -> str:
     best, similar = CLOSE, ""
     for word, name in known.items():
         matcher.set_seq1(word)
-        # The quick ones are bounds on the last, which takes longer.
+        # The quick ratios are upper limits of the exact one, which takes longer.
         if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= best and matcher.ratio() >= best:
             best, similar = nextafter(matcher.ratio(), 2), name
     return similar
 
 
 def meant(field: str, value: str, allowed: str) -> str:
-    """The name that was meant, from the words of a refusal: what was given, and the names that it lists."""
+    """The suggestion for an error message: the name most similar to the value, among those in `allowed`."""
     name = field.rpartition(".")[2] if value.startswith(UNKNOWN) and "'" not in value else _find_name(value)
     if not name or len(name) > LONGEST_LOOKED_UP:
         return ""
@@ -133,7 +133,7 @@ def meant(field: str, value: str, allowed: str) -> str:
 
 
 def _find_name(value: str) -> str:
-    """The name that a value is, or the first that it quotes; a list or a table of names is none."""
+    """The value if it is a name, or the first name that it quotes; "" for lists and tables."""
     if value.startswith(("[", "{", "(")):
         return ""
     quoted = QUOTED.search(value)
@@ -141,9 +141,9 @@ def _find_name(value: str) -> str:
 
 
 def numbers(field: str, value: object, allowed: str) -> Array:
-    """An array of finite floats, from numbers only: no text, no truth values, nothing ragged.
+    """An array of finite floats, from numbers only: no text, no booleans, nothing ragged.
 
-    A truth value beside numbers counts as 0 or 1.
+    A boolean among numbers counts as 0 or 1.
     """
     try:
         raw = np.asarray(value)
@@ -180,7 +180,7 @@ def covariance(field: str, value: object, size: int) -> Array:
     array = numbers(field, value, allowed)
     if array.ndim == 0:
         array = np.full(size, float(array))
-    if array.shape == (size,):  # it cannot be singular, and may be too large to find its eigenvalues
+    if array.shape == (size,):  # never singular, and possibly too large for eigenvalues
         _check_variances(field, value, array, allowed)
         return np.diag(array)
     if array.shape != (size, size):
@@ -195,7 +195,7 @@ def covariance(field: str, value: object, size: int) -> Array:
 
 
 def _check_definite(field: str, value: object, matrix: Array, allowed: str) -> None:
-    # Scaling to a unit diagonal first: units differ between coordinates, and that alone is no singularity.
+    # Scale to a unit diagonal first: different units of the coordinates do not make a matrix singular.
     diagonal = np.diag(matrix)
     _check_variances(field, value, diagonal, allowed)
     scale = np.sqrt(diagonal)
@@ -213,7 +213,7 @@ def _check_variances(field: str, value: object, variances: Array, allowed: str) 
 
 
 def rows(field: str, value: object, width: int | None, allowed: str) -> Array:
-    """One or more rows of finite numbers; without a width, rows may themselves be arrays of any shape."""
+    """One or more rows of finite numbers; without a width, rows may be arrays of any shape."""
     array = numbers(field, value, allowed)
     fits = array.ndim >= 2 if width is None else array.ndim == 2 and array.shape[1] == width
     if not fits or 0 in array.shape:
@@ -244,14 +244,14 @@ def not_negative(field: str, value: object) -> float:
 
 
 def share(field: str, value: object) -> float:
-    """A number between 0 and 1, neither of them."""
+    """A number between 0 and 1, exclusive."""
     if not 0 < positive(field, value) < 1:
         raise InputError(field, value, "a number between 0 and 1, such as 0.95")
     return positive(field, value)
 
 
 def count(field: str, value: object, least: int = 1, most: int = 10**9) -> int:
-    """A whole number in a range."""
+    """An integer in a range."""
     allowed = f"a whole number, at least {least} and at most {most}"
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
         raise InputError(field, shown(value), allowed)
@@ -273,7 +273,7 @@ def one_of(field: str, value: object, names: Sequence[str]) -> str:
 
 
 def offering(field: str, value: object, contract: type, allowed: str) -> None:
-    """Refuse what lacks a member of a contract, and a class where an instance of it is meant."""
+    """Raise if a value lacks a member of a contract, or is a class instead of an instance."""
     members = set(dir(value))
     missing = [name for name in vars(contract) if name[0] != "_" and name not in members]
     if isinstance(value, type):
@@ -283,11 +283,11 @@ def offering(field: str, value: object, contract: type, allowed: str) -> None:
 
 
 def imported(field: str, path: str, allowed: str) -> object:
-    """What is called module:name; the module is imported."""
+    """The object called module:name; the module is imported."""
     module, _, name = path.partition(":")
     try:
         members = vars(import_module(module))
-    except (Exception, SystemExit) as error:  # the module is the user's: it may raise anything, or leave
+    except (Exception, SystemExit) as error:  # the user's module may raise anything, or exit
         reason = error if isinstance(error, ImportError | SyntaxError) else repr(error)
         raise InputError(field, f"cannot import {module}: {reason}", allowed) from error
     if name not in members:
@@ -296,7 +296,7 @@ def imported(field: str, path: str, allowed: str) -> object:
 
 
 def check_finite(field: str, values: Array, gaps: str = "") -> None:
-    """Finite numbers; `gaps` says what a value means that is not a number, where it may be there."""
+    """Raise unless numbers are finite; `gaps` says what NaN means, if it is allowed."""
     bad = np.abs(values) > LARGEST
     bad |= ~np.isfinite(values) if not gaps else np.isinf(values)
     allowed = f"finite numbers, at most {LARGEST:g} in size" + (f"; nan where {gaps}" if gaps else "")
@@ -304,7 +304,7 @@ def check_finite(field: str, values: Array, gaps: str = "") -> None:
 
 
 def check_reward(field: str, values: Array, kind: str, low: float = -LARGEST, high: float = LARGEST) -> None:
-    """Rewards of this kind, from `low` to `high`."""
+    """Raise unless rewards are of this kind, and from `low` to `high`."""
     if kind == "bernoulli":
         return _check_values(field, values, (values != 0) & (values != 1), "0 or 1")
     within = "" if (low, high) == (-LARGEST, LARGEST) else f" from {low:g} to {high:g}"
@@ -312,7 +312,7 @@ def check_reward(field: str, values: Array, kind: str, low: float = -LARGEST, hi
 
 
 def _check_values(field: str, values: Array, bad: Any, allowed: str) -> None:
-    """Name the first bad one, by its place where there are several."""
+    """Raise an error about the first bad value, with its index, if any is bad."""
     if not np.any(bad):
         return
     index = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -321,7 +321,7 @@ def _check_values(field: str, values: Array, bad: Any, allowed: str) -> None:
 
 
 def check_name(field: str, value: object) -> str:
-    """A word or a few, on one line."""
+    """Return a name: text on one line."""
     allowed = f"text on one line, of 1 to {LONGEST_NAME} characters"
     if (
         not isinstance(value, str)
@@ -334,14 +334,14 @@ def check_name(field: str, value: object) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise InputError(field, shown(value), allowed) from None
-    return str.__str__(value)  # of NumPy's texts and of enumerations, too: logs and checksums hold plain text
+    return str.__str__(value)  # plain text for logs and checksums, also from NumPy's strings and enumerations
 
 
 def as_list(field: str, values: Any, allowed: str) -> list[Any]:
-    """All there are, of what can be gone through and is no text."""
+    """The items of an iterable that is not text."""
     try:
         items = None if isinstance(values, str | bytes) else list(values)
-    except TypeError:  # also of an array without an axis, which says that it can be
+    except TypeError:  # also for an array without axes, which claims to be iterable
         items = None
     if items is None:
         raise InputError(field, shown(values), allowed)
@@ -349,7 +349,7 @@ def as_list(field: str, values: Any, allowed: str) -> list[Any]:
 
 
 def check_names(field: str, values: Any, most: int = MOST_ARMS) -> list[str]:
-    """Names, each once."""
+    """Return distinct names."""
     names = [
         check_name(f"{field}[{i}]", value)
         for i, value in enumerate(as_list(field, values, "a list of names"))
@@ -363,12 +363,12 @@ def check_names(field: str, values: Any, most: int = MOST_ARMS) -> list[str]:
 
 
 def check_coordinates(field: str, value: Any) -> list[str]:
-    """Names of the coordinates of a context."""
+    """Return the names of a context's coordinates."""
     return check_names(field, value, MOST_COORDINATES)
 
 
 def check_arms(field: str, value: Any) -> dict[str, Any]:
-    """Names of arms, with their vectors where they have any."""
+    """Return the names of arms with their vectors, or None for arms without."""
     if value is None:
         return {}
     names = check_names(field, value, MOST_ARMS)
