@@ -58,9 +58,9 @@ class InputError(ValueError):
 
         `near` is the suggested name, or ""; by default it is looked for in `allowed`.
         """
-        text = _short(value)
+        text = _shorten(value)
         self.near = meant(field, text, allowed) if near is None else near
-        super().__init__(one_line(f"{_short(field)}: {text}{self.asks}; allowed: {allowed}"))
+        super().__init__(one_line(f"{_shorten(field)}: {text}{self.asks}; allowed: {allowed}"))
         self.field, self.value, self.allowed = field, value, allowed
 
     @property
@@ -70,7 +70,7 @@ class InputError(ValueError):
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str, str]]:
         """Pickle the value as text, since it may not be picklable itself."""
-        return type(self), (self.field, _short(self.value), self.allowed, self.near)
+        return type(self), (self.field, _shorten(self.value), self.allowed, self.near)
 
     def renamed(self, field: str) -> Self:
         """The same error with another name for the field."""
@@ -100,7 +100,7 @@ def shown(value: object) -> str:
         return f"{type(value).__name__} that cannot be shown"
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = " ".join((value if isinstance(value, str) else shown(value)).split())
     return text if len(text) <= 160 else f"{text[:100]}...{text[-57:]}"
 
@@ -148,16 +148,16 @@ def numbers(field: str, value: object, allowed: str) -> Array:
     try:
         raw = np.asarray(value)
     except ValueError:
-        raise InputError(field, f"{_short(value)} is ragged", allowed) from None
+        raise InputError(field, f"{_shorten(value)} is ragged", allowed) from None
     except (TypeError, OverflowError) as error:
-        raise InputError(field, f"{_short(value)} is no array ({error})", allowed) from None
+        raise InputError(field, f"{_shorten(value)} is no array ({error})", allowed) from None
     if raw.dtype.kind not in "iuf":
-        raise InputError(field, f"{_short(value)} is not made of numbers", allowed)
+        raise InputError(field, f"{_shorten(value)} is not made of numbers", allowed)
     array = raw.astype(np.float64)
     if not np.all(np.isfinite(array)):
-        raise InputError(field, f"{_short(value)} has a value that is not finite", allowed)
+        raise InputError(field, f"{_shorten(value)} has a value that is not finite", allowed)
     if np.abs(array).max(initial=0.0) > LARGEST:
-        raise InputError(field, f"{_short(value)} has a value beyond {LARGEST:g}", allowed)
+        raise InputError(field, f"{_shorten(value)} has a value beyond {LARGEST:g}", allowed)
     return array
 
 
@@ -168,7 +168,7 @@ def vector(field: str, value: object, size: int) -> Array:
     if array.ndim == 0:
         return np.full(size, float(array))
     if array.shape != (size,):
-        raise InputError(field, f"{_short(value)} has shape {array.shape}", allowed)
+        raise InputError(field, f"{_shorten(value)} has shape {array.shape}", allowed)
     return array
 
 
@@ -184,7 +184,7 @@ def covariance(field: str, value: object, size: int) -> Array:
         _check_variances(field, value, array, allowed)
         return np.diag(array)
     if array.shape != (size, size):
-        raise InputError(field, f"{_short(value)} has shape {array.shape}", allowed)
+        raise InputError(field, f"{_shorten(value)} has shape {array.shape}", allowed)
     skew = np.abs(array - array.T)
     if skew.max(initial=0.0) > 1e-12 * np.abs(array).max(initial=0.0):
         i, j = np.unravel_index(np.argmax(skew), skew.shape)
@@ -202,14 +202,14 @@ def _check_definite(field: str, value: object, matrix: Array, allowed: str) -> N
     least, most = np.linalg.eigvalsh(matrix / scale / scale[:, None])[[0, -1]]
     if least <= 0 or most / least > WORST_CONDITION:
         kind = "singular" if least > -1e-12 * most else "not positive definite"
-        raise InputError(field, f"{_short(value)} is {kind} (smallest eigenvalue {least:.3g})", allowed)
+        raise InputError(field, f"{_shorten(value)} is {kind} (smallest eigenvalue {least:.3g})", allowed)
 
 
 def _check_variances(field: str, value: object, variances: Array, allowed: str) -> None:
     if np.any(variances <= 0):
-        raise InputError(field, f"{_short(value)} has the variance {variances.min():g}", allowed)
+        raise InputError(field, f"{_shorten(value)} has the variance {variances.min():g}", allowed)
     if np.any(variances < SMALLEST):
-        raise InputError(field, f"{_short(value)} has a variance below {SMALLEST:g}", allowed)
+        raise InputError(field, f"{_shorten(value)} has a variance below {SMALLEST:g}", allowed)
 
 
 def rows(field: str, value: object, width: int | None, allowed: str) -> Array:
@@ -217,7 +217,7 @@ def rows(field: str, value: object, width: int | None, allowed: str) -> Array:
     array = numbers(field, value, allowed)
     fits = array.ndim >= 2 if width is None else array.ndim == 2 and array.shape[1] == width
     if not fits or 0 in array.shape:
-        raise InputError(field, f"{_short(value)} has shape {array.shape}", allowed)
+        raise InputError(field, f"{_shorten(value)} has shape {array.shape}", allowed)
     return array
 
 
@@ -279,7 +279,7 @@ def offering(field: str, value: object, contract: type, allowed: str) -> None:
     if isinstance(value, type):
         raise InputError(field, f"the class {value.__name__}", f"{allowed}; of a class, an instance")
     if missing:
-        raise InputError(field, f"{_short(value)} has no {missing[0]}", allowed)
+        raise InputError(field, f"{_shorten(value)} has no {missing[0]}", allowed)
 
 
 def imported(field: str, path: str, allowed: str) -> object:

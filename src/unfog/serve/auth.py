@@ -53,13 +53,13 @@ class Key(NamedTuple):
     created: float  # seconds since 1970
     revoked: float | None = None
 
-    def may(self, wanted: str, problem: str | None) -> bool:
+    def may(self, scope: str, problem: str | None) -> bool:
         """Whether the key has this scope for a problem; None: for all problems."""
-        return self.may_some(wanted) and (self.problems is None or problem in self.problems)
+        return self.may_some(scope) and (self.problems is None or problem in self.problems)
 
-    def may_some(self, wanted: str) -> bool:
+    def may_some(self, scope: str) -> bool:
         """Whether the key has this scope for any problem."""
-        return wanted in self.scopes or "admin" in self.scopes
+        return scope in self.scopes or "admin" in self.scopes
 
 
 class KeysError(StoreError):
@@ -90,10 +90,10 @@ def made(scopes: Sequence[str], problems: Sequence[str], note: str, now: float) 
         one_of("scope", scope, SCOPES)
     if len(note) > LONGEST_NOTE or not note.isprintable():
         raise InputError("note", repr(note), f"a line of at most {LONGEST_NOTE} characters")
-    chosen = tuple(dict.fromkeys(validation.check_name("problem", one) for one in problems)) or None
+    names = tuple(dict.fromkeys(validation.check_name("problem", one) for one in problems)) or None
     secret, name = secrets.token_urlsafe(32), secrets.token_hex(4)
     ordered = tuple(scope for scope in SCOPES if scope in scopes)
-    return Key(name, _digest(secret), ordered, chosen, note, now), f"{PREFIX}_{name}_{secret}"
+    return Key(name, _digest(secret), ordered, names, note, now), f"{PREFIX}_{name}_{secret}"
 
 
 def found(keys: Mapping[str, Key], text: str) -> Key | None:
@@ -109,8 +109,8 @@ def found(keys: Mapping[str, Key], text: str) -> Key | None:
 def check_known(keys: Mapping[str, Key], name: str) -> Key:
     """Return the key of this id; raise if there is none, or it was revoked."""
     if name not in keys or keys[name].revoked is not None:
-        left = ", ".join(one.id for one in keys.values() if one.revoked is None)
-        raise Unknown("id", repr(name), left or "none: there are no keys")
+        valid = ", ".join(one.id for one in keys.values() if one.revoked is None)
+        raise Unknown("id", repr(name), valid or "none: there are no keys")
     return keys[name]
 
 
@@ -124,20 +124,20 @@ class Caller(NamedTuple):
     name: str  # the id of the key, or the address
     key: Key | None = None
 
-    def may(self, wanted: str, problem: str | None) -> bool:
+    def may(self, scope: str, problem: str | None) -> bool:
         """Whether the caller has this scope for a problem; None: for all problems."""
-        return self.key is None or self.key.may(wanted, problem)
+        return self.key is None or self.key.may(scope, problem)
 
-    def check(self, wanted: str, problem: str | None) -> None:
+    def check(self, scope: str, problem: str | None) -> None:
         """Raise unless the caller has this scope, whether the problem exists or not."""
-        if not self.may(wanted, problem):
-            what = "all problems" if problem is None else "this problem"
-            raise Refused(403, f"This key is not for this: it takes the scope {wanted} with {what}.")
+        if not self.may(scope, problem):
+            target = "all problems" if problem is None else "this problem"
+            raise Refused(403, f"This key is not for this: it takes the scope {scope} with {target}.")
 
-    def check_some(self, wanted: str) -> None:
+    def check_some(self, scope: str) -> None:
         """Raise unless the caller has this scope for some problem."""
-        if self.key is not None and not self.key.may_some(wanted):
-            raise Refused(403, f"This key is not for this: it takes the scope {wanted}.")
+        if self.key is not None and not self.key.may_some(scope):
+            raise Refused(403, f"This key is not for this: it takes the scope {scope}.")
 
 
 class Doors(Protocol):

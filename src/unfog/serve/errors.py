@@ -86,8 +86,8 @@ def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal 
     if isinstance(error, InputError):
         status = _choose_status(error)
         before, mark, allowed = str(error).rpartition(ALLOWED)
-        more = {"field": error.field, "value": _short_value(error), "allowed": as_json(error.allowed)}
-        return Refusal(status, _make_body(status, before + mark + as_json(allowed)) | more, {})
+        fields = {"field": error.field, "value": _short_value(error), "allowed": as_json(error.allowed)}
+        return Refusal(status, _make_body(status, before + mark + as_json(allowed)) | fields, {})
     if isinstance(error, StoreError):
         detail = str(error) if folders is None else without_folders(str(error), folders)
         return Refusal(503, _make_body(503, detail), {"Retry-After": str(SOON)})
@@ -163,10 +163,10 @@ def as_python(allowed: str) -> str:
 
 def described(error: BaseException) -> str:
     """An error and its causes on one line, for the log."""
-    return "; from ".join(map(_describe, _chain(error)))
+    return "; from ".join(map(_describe, _walk_causes(error)))
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _walk_causes(error: BaseException) -> Iterator[BaseException]:
     current: BaseException | None = error
     while current is not None:
         yield current

@@ -223,7 +223,7 @@ def backup(call: Call) -> dict[str, Any]:
     folder = call.settings.backups
     if folder is None:
         raise Refused(409, "No folder for copies was set: start the service with --backups FOLDER.")
-    name = body.name or f"{call.store.path.stem}-{_now()}.unfog"
+    name = body.name or f"{call.store.path.stem}-{_timestamp()}.unfog"
     target = folder / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -236,7 +236,7 @@ def backup(call: Call) -> dict[str, Any]:
     return {"name": name, "bytes": size}
 
 
-def _now() -> str:
+def _timestamp() -> str:
     """The time to the microsecond, so that the names of copies differ and sort by time."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
 

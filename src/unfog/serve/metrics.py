@@ -69,13 +69,13 @@ class Metrics:
             times = self._answers[operation] = Times()
         times.add(seconds)
 
-    def text(self, seen: Seen) -> bytes:
+    def text(self, state: Seen) -> bytes:
         """All metrics in the text format of Prometheus."""
         registry = CollectorRegistry()
-        registry.register(_Families(self._families(seen)))
+        registry.register(_Families(self._families(state)))
         return generate_latest(registry)
 
-    def _families(self, seen: Seen) -> Iterator[Metric]:
+    def _families(self, state: Seen) -> Iterator[Metric]:
         requests = CounterMetricFamily("unfog_requests", "Requests.", labels=("operation", "status"))
         for (operation, status), count in self._requests.items():
             requests.add_metric((operation, str(status)), count)
@@ -89,12 +89,12 @@ class Metrics:
         events = CounterMetricFamily(
             "unfog_events", "Events written down.", labels=("problem", "kind", "outcome")
         )
-        for labels, count in seen.events.items():
+        for labels, count in state.events.items():
             events.add_metric(labels, count)
         yield events
-        yield from _make_gauges(seen.problems)
-        yield GaugeMetricFamily("unfog_queue_length", "Requests that wait for a store.", seen.queue)
-        yield GaugeMetricFamily("unfog_ready", "Whether it can decide.", float(seen.ready))
+        yield from _make_gauges(state.problems)
+        yield GaugeMetricFamily("unfog_queue_length", "Requests that wait for a store.", state.queue)
+        yield GaugeMetricFamily("unfog_ready", "Whether it can decide.", float(state.ready))
 
 
 class _Families(Collector):

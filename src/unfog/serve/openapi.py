@@ -75,7 +75,7 @@ def document() -> dict[str, Any]:
     bodies, components = _make_schemas(
         {one.id: _body_type(one) for one in OPERATIONS if one.body is not None}
     )
-    answers, more = _make_schemas({**ANSWERS, "": Problem})
+    answers, definitions = _make_schemas({**ANSWERS, "": Problem})
     order = list(EXAMPLES)
     for one in sorted(OPERATIONS, key=lambda one: order.index(one.id)):
         entry = _describe_operation(one, bodies.get(one.id, TEXT), answers.get(one.id, TEXT))
@@ -100,7 +100,7 @@ def document() -> dict[str, Any]:
         "security": [{"key": []}, {}],
         "paths": paths,
         "components": {
-            "schemas": dict(sorted({**components, **more}.items())),
+            "schemas": dict(sorted({**components, **definitions}.items())),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": SECURITY}},
         },
     }
@@ -129,14 +129,14 @@ def _make_schemas(kinds: Mapping[str, Any]) -> tuple[dict[str, Schema], dict[str
 
 
 def _describe_operation(one: Operation, body: Schema, answer: Schema) -> dict[str, Any]:
-    good = (200, 201) if one.created_field else (200,)
+    success = (200, 201) if one.created_field else (200,)
     entry = {
         "operationId": one.id,
         "summary": one.summary,
         "description": f"{one.summary} Scope: {one.scope}.",
         "tags": ["One problem" if "{name}" in one.path else "The service"],
         "parameters": _list_parameters(one),
-        "responses": _describe_answers(one.kind, answer, good, _list_statuses(one)),
+        "responses": _describe_answers(one.kind, answer, success, _list_statuses(one)),
     }
     if one.method == "POST":
         content = {"schema": body, "example": EXAMPLES[one.id].body}
@@ -169,11 +169,12 @@ def _list_statuses(one: Operation) -> tuple[int, ...]:
 
 
 def _describe_answers(
-    kind: str, schema: Schema, good: tuple[int, ...], refused: tuple[int, ...]
+    kind: str, schema: Schema, success: tuple[int, ...], refused: tuple[int, ...]
 ) -> dict[str, Any]:
     words = {200: "Done.", 201: "Made."}
     done = {
-        str(status): {"description": words[status], "content": {kind: {"schema": schema}}} for status in good
+        str(status): {"description": words[status], "content": {kind: {"schema": schema}}}
+        for status in success
     }
     return done | {str(status): _describe_refusal(status) for status in refused}
 

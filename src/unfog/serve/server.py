@@ -73,36 +73,36 @@ class Started(NamedTuple):
     new: bool  # whether the store has just been created
 
 
-def serve(wanted: Wanted, say: Callable[[Started], None]) -> None:
+def serve(options: Wanted, say: Callable[[Started], None]) -> None:
     """Serve until a signal says to stop; `say` is called once requests are accepted."""
-    if wanted.settings.advertise is not None:
-        check_address("advertise", wanted.settings.advertise, REACHED)
-    _check_backups(wanted.settings.backups)
-    sock = bound(wanted.host, wanted.port)
+    if options.settings.advertise is not None:
+        check_address("advertise", options.settings.advertise, REACHED)
+    _check_backups(options.settings.backups)
+    sock = bound(options.host, options.port)
     with sock:
-        auth = doors_of(ring_of(wanted.store), wanted.store, sock)
-        is_new = not is_database(wanted.store) and not Path(wanted.store).exists()
+        auth = doors_of(ring_of(options.store), options.store, sock)
+        is_new = not is_database(options.store) and not Path(options.store).exists()
         url = url_of(sock)
-        public_url = advertised(wanted.settings.advertise, sock, is_database(wanted.store))
-        stores = shelf_of(wanted, public_url)
-        service = Service(stores, wanted.settings, auth)
+        public_url = advertised(options.settings.advertise, sock, is_database(options.store))
+        stores = shelf_of(options, public_url)
+        service = Service(stores, options.settings, auth)
 
         def listening() -> None:
             stores.announce(public_url)
-            say(Started(shown(wanted.store), url, public_url, len(stores.names()), is_new))
+            say(Started(shown(options.store), url, public_url, len(stores.names()), is_new))
 
         run(service, sock, listening)
     if service.failed:
         raise StoreError(service.failed)
 
 
-def shelf_of(wanted: Wanted, url: str) -> Shelf:
+def shelf_of(options: Wanted, url: str) -> Shelf:
     """Open a store; a database is shared with other processes, which reach this one at `url`."""
-    if is_database(wanted.store):
+    if is_database(options.store):
         from unfog.live.postgres.ownership import Shared
 
-        return Shared(wanted.store, url, sync=wanted.sync)
-    return Single(live.open(wanted.store, sync=wanted.sync))
+        return Shared(options.store, url, sync=options.sync)
+    return Single(live.open(options.store, sync=options.sync))
 
 
 def doors_of(keys: KeyRing, store: str, sock: socket.socket) -> Doors:

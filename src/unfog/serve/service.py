@@ -131,21 +131,21 @@ class Room:
     @contextmanager
     def place(self, operation: Operation) -> Iterator[None]:
         """Take a slot for an operation; raise if none is free."""
-        wanted = {"": MOST}
+        limits = {"": MOST}
         if operation.large:
-            wanted["large"] = LARGE
+            limits["large"] = LARGE
         if operation.alone:
-            wanted[operation.id] = 1
-        for kind, most in wanted.items():
+            limits[operation.id] = 1
+        for kind, most in limits.items():
             if self._taken[kind] >= most:
-                what = "that take long" if not kind else "of this kind"
-                detail = f"{most} requests {what} are under way already; nothing was done."
+                description = "that take long" if not kind else "of this kind"
+                detail = f"{most} requests {description} are under way already; nothing was done."
                 raise busy(detail, LATER if kind else 1)
-        self._taken.update(wanted.keys())
+        self._taken.update(limits.keys())
         try:
             yield
         finally:
-            self._taken.subtract(wanted.keys())
+            self._taken.subtract(limits.keys())
 
     async def do(self, work: Callable[[], Any]) -> Any:
         """Run work in a thread and return its result."""
@@ -247,10 +247,10 @@ class Service:
 
     def _mark_broken(self, name: str, error: Exception) -> None:
         """Record why a problem cannot be served; the same reason is logged once."""
-        why = words(error)
-        if self.broken.get(name) != why:
+        reason = words(error)
+        if self.broken.get(name) != reason:
             log.warning("problem %r cannot be served: %s", name, described(error))
-        self.broken[name] = why
+        self.broken[name] = reason
 
     async def _expire(self) -> None:
         while True:
@@ -261,8 +261,8 @@ class Service:
             for store in [one for one in self._writers if one not in stores]:
                 if store.processor.log.lost is not None:
                     await self._writers.pop(store).close()
-            here = {name for store in stores for name in store.names()}
-            self.broken = {name: why for name, why in self.broken.items() if name in here}
+            names = {name for store in stores for name in store.names()}
+            self.broken = {name: reason for name, reason in self.broken.items() if name in names}
 
     async def _expire_store(self, store: Store) -> None:
         for name in store.names():
@@ -308,9 +308,9 @@ class Service:
 
     async def store(self, name: str, may_create: bool = False) -> Store:
         """The store that has or will have a problem; looked up in a thread if it is not known."""
-        here = self.shelf.here(name)
+        store = self.shelf.here(name)
         look_up = self.shelf.place if may_create else self.shelf.store
-        return await asyncio.to_thread(look_up, name) if here is None else here
+        return await asyncio.to_thread(look_up, name) if store is None else store
 
     async def store_of(self, operation: Operation, problem: str) -> Store:
         """The store that an operation needs."""

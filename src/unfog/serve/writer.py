@@ -39,8 +39,8 @@ class Lengths:
 
     def add(self, name: str, seconds: float) -> None:
         """Record the time of a request."""
-        before = self._means.get(name, seconds)
-        self._means[name] = before + SHARE * (seconds - before)
+        mean = self._means.get(name, seconds)
+        self._means[name] = mean + SHARE * (seconds - mean)
 
     def is_short(self, name: str) -> bool:
         """Whether the next request is likely to be short."""

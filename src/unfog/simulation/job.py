@@ -104,11 +104,11 @@ def regular(agent: str) -> Iterator[None]:
         raise InputError("agents", f"what {agent!r} believes is singular ({error})", SOUND) from None
 
 
-def truth_draws(seed: int, trials: Sequence[int], wanted: Mapping[str, Draws]) -> dict[str, Array]:
+def truth_draws(seed: int, trials: Sequence[int], specs: Mapping[str, Draws]) -> dict[str, Array]:
     """The draws that determine the truth of each trial, (trials, *shape) by name."""
     return {
         name: np.stack([draws.of(generator(seed, trial, name)) for trial in trials])
-        for name, draws in wanted.items()
+        for name, draws in specs.items()
     }
 
 

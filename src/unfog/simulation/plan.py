@@ -201,8 +201,8 @@ def _choose_agents(
 def _make_features(problem: Problem) -> FeatureMap:
     """The features of a trial whose draws are all zero, enough to know their kind."""
     memory.refuse_truth(problem)
-    wanted = problem.truth_draws().items()
-    return problem.truth({name: np.zeros((1, *draws.shape)) for name, draws in wanted}).features
+    specs = problem.truth_draws().items()
+    return problem.truth({name: np.zeros((1, *draws.shape)) for name, draws in specs}).features
 
 
 def stored_rounds(rounds: int, trials: int, agents: int, points: int | None = None) -> Ints:

@@ -46,8 +46,8 @@ class Asking:
     def next(self, worth: Array) -> Array:
         """1 where to ask, 0 where not, (trials,), given what a true context is worth now."""
         above = worth >= self._level
-        able = (self._credit >= 1) & (self._share > 0)
-        ask = (able & (above | (self._credit + self._share > MOST))).astype(float)
+        can_ask = (self._credit >= 1) & (self._share > 0)
+        ask = (can_ask & (above | (self._credit + self._share > MOST))).astype(float)
         level = self._level * np.exp(RATE * (above - self._share))
         self.asked = self.asked + ask
         begins = (ask > 0) & (self.asked == FIRST)

@@ -147,11 +147,11 @@ def engine(name: str) -> Engine:
     return engine
 
 
-def choose(jobs: Sequence[Job], trials: int, workers: int, wanted: str) -> tuple[Engine, str]:
+def choose(jobs: Sequence[Job], trials: int, workers: int, name: str) -> tuple[Engine, str]:
     """The engine that plays all of these jobs, which differ only in their problem, and the reason."""
-    if wanted == AUTO:
+    if name == AUTO:
         return _choose_cheapest(jobs, trials, workers)
-    backend = engine(wanted)
+    backend = engine(name)
     for job in jobs:
         backend.refuse(job)
     return backend, AS_TOLD
@@ -159,20 +159,20 @@ def choose(jobs: Sequence[Job], trials: int, workers: int, wanted: str) -> tuple
 
 def _choose_cheapest(jobs: Sequence[Job], trials: int, workers: int) -> tuple[Engine, str]:
     """The engine with the shortest estimate, of those that can play the jobs."""
-    able: list[tuple[float, Engine]] = []
-    without: list[tuple[str, InputError | ModuleNotFoundError]] = []
+    candidates: list[tuple[float, Engine]] = []
+    failures: list[tuple[str, InputError | ModuleNotFoundError]] = []
     for name in CANDIDATES:
         try:
             candidate, _ = choose(jobs, trials, workers, name)
-            able.append((sum(candidate.seconds(job, trials, workers) for job in jobs), candidate))
+            candidates.append((sum(candidate.seconds(job, trials, workers) for job in jobs), candidate))
         except (InputError, ModuleNotFoundError) as error:
-            without.append((name, error))
-    if not able:
-        errors = [error for _, error in without]
+            failures.append((name, error))
+    if not candidates:
+        errors = [error for _, error in failures]
         raise next((e for e in errors if isinstance(e, ModuleNotFoundError)), errors[0])
-    estimates = ", ".join(f"{candidate.label} about {seconds:.1f} s" for seconds, candidate in able)
-    excluded = "".join(f"; {_describe_exclusion(name, error)}" for name, error in without)
-    return min(able, key=lambda one: one[0])[1], f"estimated to finish first ({estimates}){excluded}"
+    estimates = ", ".join(f"{candidate.label} about {seconds:.1f} s" for seconds, candidate in candidates)
+    excluded = "".join(f"; {_describe_exclusion(name, error)}" for name, error in failures)
+    return min(candidates, key=lambda one: one[0])[1], f"estimated to finish first ({estimates}){excluded}"
 
 
 def _describe_exclusion(name: str, error: InputError | ModuleNotFoundError) -> str:
@@ -188,7 +188,7 @@ def counted(terms: Iterable[Term], trials: int) -> list[Term]:
     for term in terms:
         by_stretch.setdefault(term.when, []).append(term)
     always = by_stretch.pop(ALWAYS, [])
-    return always + max(by_stretch.values(), key=lambda some: _total_bytes(some, trials), default=[])
+    return always + max(by_stretch.values(), key=lambda phase: _total_bytes(phase, trials), default=[])
 
 
 def peak(terms: Iterable[Term], trials: int) -> int:

@@ -172,8 +172,8 @@ def _arrays(problem: GaussianProblem, agent: Agent) -> dict[str, Array]:
     noisy, context = _make_probes(d)
     totals = np.zeros((2 * d + 1, d))
     if isinstance(first, Tally):
-        seen = context if agent.sees_context else None
-        totals = totals + agent.denoiser.update(setup, first, noisy, seen).total
+        revealed = context if agent.sees_context else None
+        totals = totals + agent.denoiser.update(setup, first, noisy, revealed).total
     slopes = (totals[1:] - totals[0]).T
     return {
         "MEAN": known.context_mean,
@@ -492,8 +492,8 @@ class Cuda(jax_engine.Jax):
         settled = job._replace(precision=self.settle(job.precision))
         with jax.enable_x64(True):
             draws = jax_engine.Randomness(settled, trials, job.batch)
-            played = [_play(settled, agent, draws, tick) for agent in job.agents]
-        return jax_engine.part(job, played, len(trials))
+            results = [_play(settled, agent, draws, tick) for agent in job.agents]
+        return jax_engine.part(job, results, len(trials))
 
 
 ENGINE = Cuda()

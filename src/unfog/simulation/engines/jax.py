@@ -176,7 +176,7 @@ class Program:
 
     def truth(self, draws: dict[str, Array]) -> Truth:
         """The truth of every trial, from its draws."""
-        shapes = {name: wanted.shape for name, wanted in self.problem.truth_draws().items()}
+        shapes = {name: draw.shape for name, draw in self.problem.truth_draws().items()}
         shaped = {name: x.mT.reshape(x.shape[1], *shapes[name]) for name, x in draws.items()}
         truth = self.problem.truth(shaped)
         return truth._replace(theta=self.cast(truth.theta), bias=self.cast(truth.bias))
@@ -298,10 +298,10 @@ class Program:
         return _move_axis(memory, -1, 0) if self.trial_last else memory
 
 
-def _finite(emission: Emission, paid: Array) -> Any:
+def _finite(emission: Emission, reward: Array) -> Any:
     """Where all that a world emits is finite, (trials,): a compiled loop cannot raise."""
-    seen = jnp.isfinite(emission.context).all(-1) & jnp.isfinite(emission.noisy).all(-1)
-    return seen & jnp.isfinite(paid)
+    contexts = jnp.isfinite(emission.context).all(-1) & jnp.isfinite(emission.noisy).all(-1)
+    return contexts & jnp.isfinite(reward)
 
 
 def _broadcast_like(tree: Any, like: Any) -> Any:
@@ -345,12 +345,12 @@ def keep_compiled_programs() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
-def part(job: Job, played: list[tuple[Array, Array]], trials: int) -> Part:
+def part(job: Job, results: list[tuple[Array, Array]], trials: int) -> Part:
     """The totals (points, losses, trials) and moments of all agents, by the names of the losses."""
     names = job.losses
-    arrays = {n: np.stack([stored[:, i, :trials].T for stored, _ in played]) for i, n in enumerate(names)}
+    arrays = {n: np.stack([stored[:, i, :trials].T for stored, _ in results]) for i, n in enumerate(names)}
     if len(job.curve):
-        arrays |= {MOMENTS + n: np.stack([m[:, i] for _, m in played]) for i, n in enumerate(names)}
+        arrays |= {MOMENTS + n: np.stack([m[:, i] for _, m in results]) for i, n in enumerate(names)}
     return arrays
 
 
@@ -371,12 +371,12 @@ class Randomness:
 
     def _truth(self) -> dict[str, Array]:
         """The draws that determine the truth: (size, trials) by name."""
-        wanted, seed = self.job.problem.truth_draws(), self.job.seed
+        specs, seed = self.job.problem.truth_draws(), self.job.seed
         if self.job.draws == "numpy":
-            values = truth_draws(seed, self.padded, wanted)
+            values = truth_draws(seed, self.padded, specs)
             return {n: spread(jnp.asarray(x.reshape(len(x), -1).T, self.dtype)) for n, x in values.items()}
 
-        shapes = tuple((name, draws.law, prod(draws.shape)) for name, draws in wanted.items())
+        shapes = tuple((name, draws.law, prod(draws.shape)) for name, draws in specs.items())
         return _draws(seed_words(seed), self.ids, shapes, self.dtype)
 
     def rounds(self, purpose: str, width: int) -> Any:
@@ -570,13 +570,13 @@ class Jax(engines.Engine):
         """
         keep_compiled_programs()
         offer_flow(platform())
-        played = []
+        results = []
         with jax.enable_x64(True):
             draws = Randomness(job, trials, job.batch)
             for agent in job.agents:
                 with _check_compilable(agent):
-                    played.append(_play(job, agent, draws, tick))
-        return part(job, played, len(trials))
+                    results.append(_play(job, agent, draws, tick))
+        return part(job, results, len(trials))
 
 
 ENGINE = Jax()

@@ -69,9 +69,9 @@ def parcel(engine: Engine, jobs: Sequence[Job], on: str, dumps: Callable[[Any], 
     return tuple(sys.path), dumps((engine, tuple(jobs)))
 
 
-def served(sent: Parcel, task: Task) -> Served:
+def served(payload: Parcel, task: Task) -> Served:
     """Play a task on a worker."""
-    paths, packed = sent
+    paths, packed = payload
     sys.path += [path for path in paths if path not in sys.path]  # your own agents lie beside the spec
     engine, jobs = unpacked(packed)
     done = list[int]()

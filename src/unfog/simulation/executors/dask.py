@@ -73,12 +73,12 @@ class Dask:
         self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
     ) -> Iterator[tuple[Task, Sequence[Part]]]:
         """Each task with its curves, as they finish."""
-        sent = parcel(engine, jobs, "dask", distributed.protocol.pickle.dumps)
+        payload = parcel(engine, jobs, "dask", distributed.protocol.pickle.dumps)
         workers, coming = enough(tasks, self.workers)
         if not workers:
             return
         with _local(workers) if self.address is None else _connect(self.address) as client:
-            cluster = _Cluster(client, sent, alone=not engine.shares_work)
+            cluster = _Cluster(client, payload, needs_device=not engine.shares_work)
             room = IN_FLIGHT * min(self.workers, cluster.devices or self.workers)
             yield from collected(cluster, coming, room, tick)
 
@@ -86,15 +86,15 @@ class Dask:
 class _Cluster:
     """A cluster that has the parcel."""
 
-    def __init__(self, client: Any, sent: Parcel, *, alone: bool) -> None:
-        """`alone`: the engine needs a GPU to itself, so it goes to workers with one, if there are any."""
+    def __init__(self, client: Any, payload: Parcel, *, needs_device: bool) -> None:
+        """`needs_device`: whether the engine goes to workers with a GPU of their own, if there are any."""
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         devices = sum(worker["resources"].get(DEVICE, 0) for worker in workers)
-        self.client, self.devices = client, int(devices) if alone else 0
+        self.client, self.devices = client, int(devices) if needs_device else 0
         self.name = f"unfog-{uuid4().hex}"
         with _translate_errors(client), dask.config.set(SETTINGS):
-            self.sent = client.submit(_identity, sent, key=f"{self.name}-parcel")
-            _replicate(client, self.sent)
+            self.payload = client.submit(_identity, payload, key=f"{self.name}-parcel")
+            _replicate(client, self.payload)
         self.number = 0
 
     def submit(self, task: Task) -> Any:
@@ -102,7 +102,7 @@ class _Cluster:
         self.number += 1
         needs = {DEVICE: 1} if self.devices else None
         key = (self.name, self.number)
-        return self.client.submit(served, self.sent, task, key=key, pure=False, resources=needs)
+        return self.client.submit(served, self.payload, task, key=key, pure=False, resources=needs)
 
     def finished(self, handles: Sequence[Any]) -> Sequence[tuple[Any, Served]]:
         """Wait for one that is done; raise if the scheduler is gone, or no worker has been there for long."""
@@ -131,15 +131,15 @@ class _Cluster:
             return []
 
 
-def _identity(sent: Parcel) -> Parcel:
-    return sent
+def _identity(payload: Parcel) -> Parcel:
+    return payload
 
 
-def _replicate(client: Any, sent: Any) -> None:
+def _replicate(client: Any, payload: Any) -> None:
     """Copy the parcel to every worker: Dask prefers to send tasks to those that have it."""
     try:
-        distributed.wait(sent, LONELY)
-        client.replicate([sent])
+        distributed.wait(payload, LONELY)
+        client.replicate([payload])
     except TimeoutError:
         raise WorkerDiedError(DESERTED) from None
     except ValueError:
@@ -177,8 +177,8 @@ def _start_cluster(workers: int) -> Any:
             silence_logs=logging.CRITICAL,
         )
     except RuntimeError:
-        why = "killed at once, or started by a script that is not under `if __name__ == '__main__':`"
-        raise WorkerDiedError(f"no worker process of Dask could start: {why}") from None
+        cause = "killed at once, or started by a script that is not under `if __name__ == '__main__':`"
+        raise WorkerDiedError(f"no worker process of Dask could start: {cause}") from None
 
 
 @contextmanager
@@ -198,11 +198,11 @@ def _connect(address: str) -> Iterator[Any]:
 def _silence_logs() -> Iterator[None]:
     """Silence the cluster's logs: errors are raised instead."""
     loggers = [logging.getLogger(name) for name in ("distributed", "asyncio")]
-    before = [logger.level for logger in loggers]
+    levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        for logger, level in zip(loggers, before, strict=True):
+        for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)

@@ -313,18 +313,18 @@ def deaf_children() -> Iterator[None]:
         yield
         return
     resource_tracker.ensure_running()  # it would unblock interrupts in the thread that starts it
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def refuse_what_cannot_travel(jobs: Sequence[Job], field: str, value: object, instead: str = "1") -> None:
     """Raise if something cannot be pickled; the error names `field`, and allows `instead`, this process."""
     problems = {id(job.problem): job.problem for job in jobs}
-    what = [("a problem", problem) for problem in problems.values()]
-    for name, one in [*what, *((repr(agent.name), agent) for agent in jobs[0].agents)]:
+    parts = [("a problem", problem) for problem in problems.values()]
+    for name, one in [*parts, *((repr(agent.name), agent) for agent in jobs[0].agents)]:
         try:
             pickle.dumps(one)
         except (pickle.PicklingError, AttributeError, TypeError) as error:

@@ -72,12 +72,12 @@ class Ray:
         self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
     ) -> Iterator[tuple[Task, Sequence[Part]]]:
         """Each task with its curves, as they finish."""
-        sent = parcel(engine, jobs, "ray", ray.cloudpickle.dumps)
+        payload = parcel(engine, jobs, "ray", ray.cloudpickle.dumps)
         workers, coming = enough(tasks, self.workers)
         if not workers:
             return
         with _joined(self.address, workers):
-            cluster = _Cluster(sent, alone=not engine.shares_work)
+            cluster = _Cluster(payload, needs_device=not engine.shares_work)
             room = IN_FLIGHT * min(self.workers, cluster.devices or self.workers)
             yield from collected(cluster, coming, room, tick)
 
@@ -85,17 +85,17 @@ class Ray:
 class _Cluster:
     """A cluster that has the parcel."""
 
-    def __init__(self, sent: Parcel, *, alone: bool) -> None:
-        """`alone`: the engine needs a GPU to itself, so each task gets one, if there are any."""
-        self.devices = int(ray.cluster_resources().get("GPU", 0)) if alone else 0
-        value = sent if len(sent[1]) < SMALL else ray.put(sent)
-        self.sent = [value]  # in a list, or Ray would fetch it for every task
+    def __init__(self, payload: Parcel, *, needs_device: bool) -> None:
+        """`needs_device`: whether each task gets a GPU of its own, if there are any."""
+        self.devices = int(ray.cluster_resources().get("GPU", 0)) if needs_device else 0
+        value = payload if len(payload[1]) < SMALL else ray.put(payload)
+        self.payload = [value]  # in a list, or Ray would fetch it for every task
         self.serve = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=1 if self.devices else 0)(_serve)
 
     def submit(self, task: Task) -> Any:
         """A reference to the result."""
         with _translate_errors():
-            return self.serve.remote(self.sent, task)
+            return self.serve.remote(self.payload, task)
 
     def finished(self, handles: Sequence[Any]) -> Sequence[tuple[Any, Served]]:
         """Wait for handles that are done; raise if the cluster is gone."""
@@ -107,8 +107,8 @@ class _Cluster:
                     return [(handle, ray.get(handle)) for handle in done]
 
 
-def _serve(sent: list[Any], task: Task) -> Served:
-    [value] = sent
+def _serve(payload: list[Any], task: Task) -> Served:
+    [value] = payload
     return served(value if isinstance(value, tuple) else _fetch(value), task)
 
 
@@ -144,25 +144,25 @@ def _check_alive() -> None:
 def _silence_stderr() -> Iterator[None]:
     """Silence stderr, where Ray's C++ code announces how much it will log."""
     sys.stderr.flush()
-    before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+    stderr, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
     try:
         yield
     finally:
-        os.dup2(before, 2)
-        os.close(before)
-        os.close(nowhere)
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(null)
 
 
 @contextmanager
 def _keep_handler() -> Iterator[None]:
     """Restore the handler of SIGTERM, which Ray replaces by one that ends this process at once."""
-    before = signal.getsignal(signal.SIGTERM)
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
     finally:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
+            signal.signal(signal.SIGTERM, handler)
 
 
 @contextmanager
@@ -171,13 +171,13 @@ def _joined(address: str, workers: int) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    here = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
+    options = {"num_cpus": workers, "include_dashboard": False, "object_store_memory": STORE}
     refuse_silence(address, "a cluster of Ray")
     try:
         with deaf_children(), _silence_stderr(), _keep_handler(), warnings.catch_warnings():
             # JAX warns of forks, but Ray's forked processes execute another program at once.
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-            ray.init(address, **QUIET, **(here | {"_system_config": SETTINGS} if address == LOCAL else {}))
+            ray.init(address, **QUIET, **(options | {"_system_config": SETTINGS} if address == LOCAL else {}))
     except Exception as error:  # Ray raises all kinds of exceptions
         words = (str(error).splitlines() or [""])[0]
         if address == LOCAL:

@@ -215,8 +215,8 @@ def _denoise_in_turn(player: Player, emission: Emission, number: int, first: int
         true.append(
             _reveal(player, denoised, fields[0]) if player.agent.sees_context else denoised.context.mean
         )
-    left = emission.context.shape[1] - number
-    return Beliefs(stacked(contexts + contexts[-1:] * left), np.stack(true + true[-1:] * left, 1))
+    padding = emission.context.shape[1] - number
+    return Beliefs(stacked(contexts + contexts[-1:] * padding), np.stack(true + true[-1:] * padding, 1))
 
 
 def _reveal(player: Player, denoised: Denoised, context: Array) -> Array:

@@ -145,14 +145,14 @@ class Numba(engines.Engine):
 
     def seconds(self, job: Job, trials: int, workers: int = 1) -> float:
         """The estimate for agents with and without a kernel; denoisers cost as much as with NumPy."""
-        able, lacking = split(job)
+        with_kernel, without = split(job)
         seconds = 0.0
-        for index in able:
+        for index in with_kernel:
             agent = job.agents[index]
-            alone, slow = job._replace(agents=(agent,)), agent.denoiser.cost
-            usual = numpy_engine.COST.seconds(alone, trials, workers)
-            seconds += COST.seconds(alone, trials, workers) + usual * slow / (1 + slow + agent.learner.cost)
-        rest = job._replace(agents=tuple(job.agents[index] for index in lacking))
+            single, slow = job._replace(agents=(agent,)), agent.denoiser.cost
+            usual = numpy_engine.COST.seconds(single, trials, workers)
+            seconds += COST.seconds(single, trials, workers) + usual * slow / (1 + slow + agent.learner.cost)
+        rest = job._replace(agents=tuple(job.agents[index] for index in without))
         return seconds + numpy_engine.COST.seconds(rest, trials, workers)
 
     def batch(self, job: Job, trials: int) -> int:

@@ -157,13 +157,13 @@ def spread_scores(w: Desk, dim: int, across: int, columns: int, wide: int, root:
     for a in range(across):
         w.variance[a] = 0.0
     if dim <= UNROLL_COLUMNS:
-        _add_threes(w, dim, across, columns, wide)
+        _add_three_columns(w, dim, across, columns, wide)
     else:
         _add_columns(w, dim, across, columns, wide)
 
 
 @inlined
-def _add_threes(w: Desk, dim: int, across: int, columns: int, wide: int) -> None:
+def _add_three_columns(w: Desk, dim: int, across: int, columns: int, wide: int) -> None:
     """Add three whole columns at a time."""
     last = 2 * dim * wide
     for j in range(0, columns, 3):
@@ -202,14 +202,14 @@ def hidden_variance(w: Desk, dim: int, wide: int, root: Array, factor: float) ->
     total = 0.0
     if dim <= UNROLL_SUMS:
         for j in range(wide):
-            total += _hidden_by(w, dim, wide, root, j)
+            total += _variance_of_column(w, dim, wide, root, j)
     else:
-        total = _hidden_by_all(w, dim, wide, root)
-    return _hidden_by(w, dim, 1, w.centre, 0) + factor * total
+        total = _variance_of_all(w, dim, wide, root)
+    return _variance_of_column(w, dim, 1, w.centre, 0) + factor * total
 
 
 @inlined
-def _hidden_by(w: Desk, dim: int, wide: int, root: Array, j: int) -> float:
+def _variance_of_column(w: Desk, dim: int, wide: int, root: Array, j: int) -> float:
     """The part of one column. C is symmetric, so that entries below its diagonal count twice."""
     total, second, third = 0.0, dim * wide, 2 * dim * wide
     for i in range(dim):
@@ -225,7 +225,7 @@ def _hidden_by(w: Desk, dim: int, wide: int, root: Array, j: int) -> float:
 
 
 @inlined
-def _hidden_by_all(w: Desk, dim: int, wide: int, root: Array) -> float:
+def _variance_of_all(w: Desk, dim: int, wide: int, root: Array) -> float:
     """The part of all columns, a stretch of C's rows at a time; slopes are stored in `spread`."""
     total, second, third, step = 0.0, dim * wide, 2 * dim * wide, stretch(1, dim)
     for i in range(dim):
@@ -259,12 +259,12 @@ def mix_scales(w: Desk, dim: int, long: int, scales: int, wide: int, shape: floa
             w.centre[k] += share * w.mean[s, k]
     for s in range(scales):
         share = exp(w.weights[s] - most) / total
-        _put_beside(w, dim, long, wide, s, share, sqrt(share * w.rates[s] / shape))
+        _append_scale(w, dim, long, wide, s, share, sqrt(share * w.rates[s] / shape))
     return noise
 
 
 @inlined
-def _put_beside(w: Desk, dim: int, long: int, wide: int, scale: int, share: float, spread: float) -> None:
+def _append_scale(w: Desk, dim: int, long: int, wide: int, scale: int, share: float, spread: float) -> None:
     """Copy one scale's columns of the mixture's root."""
     size = 3 * dim
     first = scale * (size + 1)
@@ -302,10 +302,10 @@ def _largest_bound(w: Desk, arms: int, across: int, level: float, growth: float,
     first = largest(w.bound, w.lanes, arms)
     best = _bound(w, first, level, growth, neglect)
     least = tied(best) - 2e-12 * abs(best)
-    near = 0
+    count = 0
     for a in range(arms):
-        near += w.bound[a] >= least
-    if near == 1:
+        count += w.bound[a] >= least
+    if count == 1:
         return first
     for a in range(arms):
         if w.bound[a] >= least:
@@ -374,12 +374,12 @@ def _condition(w: Desk, dim: int, long: int, scale: int, variance: float) -> Non
     combine(dim, long, half, turned, w.gain)
     for k in range(long):
         mean[k] += w.gain[k] * (away / total)
-    _take_off(dim, long, slope, w.gain, half, root)
-    _take_off(dim, long, slope, half, w.gain, turned)
+    _subtract_outer(dim, long, slope, w.gain, half, root)
+    _subtract_outer(dim, long, slope, half, w.gain, turned)
 
 
 @inlined
-def _take_off(dim: int, long: int, slope: float, down: Array, along: Array, rows: Array) -> None:
+def _subtract_outer(dim: int, long: int, slope: float, down: Array, along: Array, rows: Array) -> None:
     """Subtract a multiple of an outer product from a matrix."""
     step = stretch(3, dim)
     for first in range(0, 3 * dim, step):
@@ -446,7 +446,7 @@ def _at(index: int, size: int) -> int:
 
 
 @inlined
-def _sit_down(
+def _load_trial(
     w: Desk, dim: int, long: int, arms: int, across: int, scales: int, world: World, state: State, i: int
 ) -> None:  # fmt: skip
     """Copy the data of a trial to the workspace."""
@@ -465,7 +465,7 @@ def _sit_down(
 
 
 @inlined
-def _stand_up(w: Desk, dim: int, long: int, scales: int, state: State, i: int) -> None:
+def _store_trial(w: Desk, dim: int, long: int, scales: int, state: State, i: int) -> None:
     """Copy the learner's state from the workspace."""
     for s in range(scales):
         state.rates[i, s], state.weights[i, s] = w.rates[s], w.weights[s]
@@ -476,7 +476,7 @@ def _stand_up(w: Desk, dim: int, long: int, scales: int, state: State, i: int) -
 
 
 @inlined
-def _look(w: Desk, dim: int, believed: Believed, i: int, t: int) -> None:
+def _load_round(w: Desk, dim: int, believed: Believed, i: int, t: int) -> None:
     """Copy the belief about a round's context, and the agent's draws."""
     trial, time = _at(i, believed.cov.shape[0]), _at(t, believed.cov.shape[1])
     for k in range(dim):
@@ -490,7 +490,7 @@ def _look(w: Desk, dim: int, believed: Believed, i: int, t: int) -> None:
 
 
 @inlined
-def _row(w: Desk, dim: int) -> None:
+def _compute_row(w: Desk, dim: int) -> None:
     """Compute psi(arm) from the arm's column."""
     for k in range(dim):
         w.row[k] = w.action[k]
@@ -499,7 +499,7 @@ def _row(w: Desk, dim: int) -> None:
 
 
 @inlined
-def _show(w: Desk, dim: int, revealed: Array, i: int, t: int) -> None:
+def _reveal_context(w: Desk, dim: int, revealed: Array, i: int, t: int) -> None:
     """Replace the belief about the context by the true context."""
     for k in range(dim):
         context = revealed[i, t, k]
@@ -517,7 +517,7 @@ def _regret(w: Desk, dim: int, arms: int, across: int, world: World, i: int, t: 
 
 
 @inlined
-def _believe(
+def _form_belief(
     w: Desk, learner: int, dim: int, long: int, scales: int, wide: int, shape: float
 ) -> tuple[Array, float, float, int]:  # fmt: skip
     """The root and factor of theta ~ N(centre, factor root root'); the noise of rewards; the best scale."""
@@ -545,11 +545,11 @@ def program(sizes: Plan) -> Callable[..., None]:
         first: int,
     ) -> None:  # fmt: skip
         for i in range(world.theta.shape[0]):
-            _sit_down(w, dim, long, arms, across, scales, world, state, i)
+            _load_trial(w, dim, long, arms, across, scales, world, state, i)
             shape = state.shape[i]
             for t in range(rounds):
-                _look(w, dim, believed, i, t)
-                root, factor, noise, scale = _believe(w, learner, dim, long, scales, wide, shape)
+                _load_round(w, dim, believed, i, t)
+                root, factor, noise, scale = _form_belief(w, learner, dim, long, scales, wide, shape)
                 best, hidden = -1, 0.0
                 if chooser == THOMPSON:
                     arm = drawn_arm(w, dim, long, arms, across, scale, factor)
@@ -558,22 +558,22 @@ def program(sizes: Plan) -> Callable[..., None]:
                         w, learner, dim, arms, across, columns, wide, rules, root, factor, noise, first + t
                     )  # fmt: skip
                 take_arm(w, dim, across, arm)
-                paid = world.noise[i, t] + world.counts[i, t] * _true_score(w, dim, world.context, i, t)
-                trace.arm[i, t], trace.paid[i, t] = arm, paid
+                reward = world.noise[i, t] + world.counts[i, t] * _true_score(w, dim, world.context, i, t)
+                trace.arm[i, t], trace.paid[i, t] = arm, reward
                 if rules.shown:
                     hidden = 0.0
-                    _show(w, dim, believed.shown, i, t)
+                    _reveal_context(w, dim, believed.shown, i, t)
                 elif arm != best and (learner > CONJUGATE or rules.limit < inf):
                     hidden = hidden_variance(w, dim, wide, root, factor)
-                _row(w, dim)
+                _compute_row(w, dim)
                 if rules.limit < inf:
                     spread = reward_noise(learner, rules.told, noise, hidden)
-                    paid = within_reach(w, dim, long, wide, root, factor, spread, paid, rules.limit)
-                learn_reward(w, learner, dim, long, scales, rules.told, shape, hidden, paid)
+                    reward = within_reach(w, dim, long, wide, root, factor, spread, reward, rules.limit)
+                learn_reward(w, learner, dim, long, scales, rules.told, shape, hidden, reward)
                 trace.regret[i, t] = _regret(w, dim, arms, across, world, i, t, arm)
                 shape += 0.5
             state.shape[i] = shape
-            _stand_up(w, dim, long, scales, state, i)
+            _store_trial(w, dim, long, scales, state, i)
 
     kernel: Any = compiled(play)
     return kernel

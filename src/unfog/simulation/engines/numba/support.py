@@ -27,8 +27,8 @@ def why_not_problem(problem: Problem) -> str:
     """Why the kernel cannot play a problem; "" if it can."""
     if not isinstance(problem, Composed) or not isinstance(problem.rewards, Identity):
         return "rewards are not scores and Gaussian noise"
-    drawn = {name: np.zeros((1, *draws.shape)) for name, draws in problem.truth_draws().items()}
-    if not isinstance(problem.truth(drawn).features, Quadratic):
+    zeros = {name: np.zeros((1, *draws.shape)) for name, draws in problem.truth_draws().items()}
+    if not isinstance(problem.truth(zeros).features, Quadratic):
         return "features are not quadratic"
     return "the prior has blocks" if problem.knowledge().prior_cov.ndim > 2 else ""
 
