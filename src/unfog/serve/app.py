@@ -32,7 +32,7 @@ from unfog.serve.schemas import Erase, read
 from unfog.serve.service import Service
 from unfog.validation import InputError, shown
 
-SMALL = 64 << 10  # bytes of a body; to read a larger one would keep others waiting
+SMALL = 64 << 10  # bytes of a body that is parsed at once; a larger one would block other requests
 NAME, ID = 3, 5  # positions of a problem's name and of a decision's id in an address split at slashes
 PROBLEMS = "/v1/problems/"
 log = logging.getLogger("unfog.serve")
@@ -122,7 +122,7 @@ class Endpoint:
         """Answer, or turn the exception into an answer; `slots` are released once it is sent."""
         try:
             return await self._answer(operation, scope, receive, slots)
-        except asyncio.CancelledError:  # the service stops, and has waited long enough
+        except asyncio.CancelledError:  # the service stops and no longer waits
             return as_problem(errors.given_up())
         except Exception as error:  # noqa: BLE001
             refusal = errors.refusal(_redact(error, scope.get("caller")), self._service.folders())

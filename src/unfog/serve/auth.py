@@ -48,7 +48,7 @@ class Key(NamedTuple):
     id: str
     digest: str  # SHA-256 of the secret, in hexadecimal
     scopes: tuple[str, ...]
-    problems: tuple[str, ...] | None  # None: all, those to come as well
+    problems: tuple[str, ...] | None  # None: all, including future ones
     note: str
     created: float  # seconds since 1970
     revoked: float | None = None
@@ -63,7 +63,7 @@ class Key(NamedTuple):
 
 
 class KeysError(StoreError):
-    """The keys cannot be read, so that nobody can be let in."""
+    """The keys cannot be read, so nobody can be authenticated."""
 
 
 class KeyRing(Protocol):
@@ -164,7 +164,7 @@ class Open:
         return Caller(address(scope))
 
     def refresh(self) -> None:
-        """Nothing can change."""
+        """There are no keys to reload."""
 
 
 class Keyed:
@@ -231,7 +231,7 @@ class Buckets:
     def __init__(self, rate: float, most: int = MOST, clock: Callable[[], float] = monotonic) -> None:
         """Allow `rate` requests a second, and as many at once."""
         self._rate, self._full, self._most, self._clock = rate, max(rate, 1.0), most, clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, and when
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, last request
 
     def take(self, who: str) -> None:
         """Take a token; raise if none is left."""

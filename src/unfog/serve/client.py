@@ -70,7 +70,7 @@ class Client:
         return self._wire.url
 
     def __repr__(self) -> str:
-        """Without the key."""
+        """The address, without the key."""
         return f"<client of {self.url}>"
 
     def __enter__(self) -> Self:
@@ -146,7 +146,7 @@ class Client:
         return self._read_lines(name)
 
     def take_in(self, lines: Iterable[str], name: str | None = None, *, modules: Iterable[str] = ()) -> int:
-        """The log of a problem that was exported, under its own name or another: how many events were new."""
+        """Import an exported log, under its own name or another; returns how many events were new."""
         if list(modules):
             allowed = "nothing: whoever runs the service says which are allowed, with --allow-module"
             raise InputError("modules", shown(modules), allowed)
@@ -218,7 +218,7 @@ class Remote:
         return Decision(**self.client.post(f"{self._path}/decide", body, again=True))
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
-        """Several decisions with one commit for all; where one is refused, so are all."""
+        """Several decisions with one commit; if one is refused, all are."""
         decisions = requests.several("asked", asked)
         bodies = [
             asked_to_send({**one, "key": _ensure_key(one.get("key"))}, f"asked[{i}].")
@@ -236,7 +236,7 @@ class Remote:
     def reward_many(
         self, rewards: Mapping[str, float], *, keys: Mapping[str, str] | None = None
     ) -> dict[str, Receipt]:
-        """The rewards of several decisions, with one commit; where one is refused, so are all."""
+        """Report the rewards of several decisions with one commit; if one is refused, all are."""
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
         if not rewards:
@@ -249,7 +249,7 @@ class Remote:
         return {one: Receipt(**receipt) for one, receipt in reply["receipts"].items()}
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
-        """Tell the true context of a decision, whole or in part, when it becomes known."""
+        """Report the true context of a decision, complete or in part, when it becomes known."""
         return self._report(decision, "reveal", {"context": plain("context", context)}, key)
 
     def void(self, decision: str, *, key: str | None = None) -> Receipt:

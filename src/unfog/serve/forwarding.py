@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     """A request to another process."""
 
     method: str
-    target: bytes  # path and query, as they stand in the first line
+    target: bytes  # path and query, as in the request line
     headers: tuple[tuple[bytes, bytes], ...]
     body: bytes
 
@@ -59,7 +59,7 @@ class Away:
     """Forwards requests to other processes; used by the event loop alone."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """No request is forwarded yet."""
         import httpx
 
         self._count = 0

@@ -46,7 +46,7 @@ class Wire:
     """Connections to a service, with timeouts and retries. Threads may share it."""
 
     def __init__(self, url: str, key: str | None, timeout: float, retries: int) -> None:
-        """Nothing is asked yet."""
+        """No request is sent yet."""
         parts = check_address("url", url, "the address of a service, such as http://127.0.0.1:8000")
         self.url, self._timeout, self._retries = url.rstrip("/"), timeout, retries
         self._secure, self._host = parts.scheme == "https", parts.netloc

@@ -59,7 +59,7 @@ class KeyFile:
     """The keys of one store, in a file beside it."""
 
     def __init__(self, store: str | Path) -> None:
-        """Beside the file of the store, links followed."""
+        """The file is beside that of the store, after symbolic links are resolved."""
         path = place(store)
         self.path = path.with_name(f"{path.name}-keys")
 
@@ -72,7 +72,7 @@ class KeyFile:
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
     def load(self) -> dict[str, Key]:
-        """All by their ids."""
+        """All keys by id."""
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
@@ -90,12 +90,12 @@ class KeyFile:
         return {one["id"]: _make_key(**one) for one in data["keys"]}
 
     def add(self, key: Key) -> None:
-        """Keep one more."""
+        """Store one more key."""
         with self._hold_lock():
             self._write({**self.load(), key.id: key})
 
     def revoke(self, key: str, now: float) -> None:
-        """What is kept of its secret goes, too."""
+        """Revoke a key, and delete the hash of its secret."""
         with self._hold_lock():
             keys = self.load()
             self._write({**keys, key: check_known(keys, key)._replace(digest="", revoked=now)})
@@ -142,7 +142,7 @@ class KeyTable:
     """The keys of one database. Any thread may use it."""
 
     def __init__(self, dsn: str) -> None:
-        """Nothing is asked yet."""
+        """No connection is made yet."""
         from unfog.live.postgres import connection as connections
 
         self._dsn = connections.check(dsn)
@@ -153,18 +153,18 @@ class KeyTable:
         return self._query("SELECT count(*), count(revoked) FROM key")
 
     def load(self) -> dict[str, Key]:
-        """All by their ids."""
+        """All keys by id."""
         rows = self._query(f"SELECT {FIELDS} FROM key ORDER BY created, id")
         return {row[0]: _make_key(**dict(zip(Key._fields, row, strict=True))) for row in rows}
 
     def add(self, key: Key) -> None:
-        """Keep one more."""
+        """Store one more key."""
         problems = None if key.problems is None else list(key.problems)
         values = (key.id, key.digest, list(key.scopes), problems, key.note, key.created)
         self._query("INSERT INTO key VALUES (%s, %s, %s, %s, %s, %s, NULL)", values)
 
     def revoke(self, key: str, now: float) -> None:
-        """What is kept of its secret goes, too."""
+        """Revoke a key, and delete the hash of its secret."""
         check_known(self.load(), key)
         self._query("UPDATE key SET digest = '', revoked = %s WHERE id = %s", (now, key))
 

@@ -22,7 +22,7 @@ class Times:
     """A histogram of durations."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Nothing is counted yet."""
         self.counts, self.total = [0] * (len(SECONDS) + 1), 0.0
 
     def add(self, seconds: float) -> None:
@@ -52,17 +52,17 @@ class Metrics:
     """The metrics of one service; used by the event loop alone."""
 
     def __init__(self) -> None:
-        """Nothing was counted yet."""
+        """Nothing is counted yet."""
         self._requests: Counter[tuple[str, int]] = Counter()
         self._answers: dict[str, Times] = {}
         self._commits = Times()
 
     def committed(self, seconds: float) -> None:
-        """A commit took so long."""
+        """Count a commit that took so many seconds."""
         self._commits.add(seconds)
 
     def answered(self, operation: str, status: int, seconds: float) -> None:
-        """A request was answered."""
+        """Count an answered request."""
         self._requests[operation, status] += 1
         times = self._answers.get(operation)
         if times is None:

@@ -59,7 +59,7 @@ KEY_HEADER: Schema = {
     "schema": NAMES | {"pattern": "^[!-~]+$"},
     "description": "As `key` in the body: asked again with it, the answer is the same.",
 }
-FIXED = {  # by the name of a route: kind of its answer, statuses besides 200
+FIXED = {  # by the name of a route: the content type of its answer, and statuses besides 200
     "problems": (JSON, ALWAYS),
     "health": (JSON, ()),
     "readiness": (JSON, (503,)),

@@ -1,8 +1,8 @@
 """The table of operations, and an example of each.
 
-Routes, scopes and the OpenAPI document are made from these rows. What is special about an operation is in its
-row: nothing else asks which one it is. The examples work one after another, in this order, on an empty store:
-`ID` stands for the id of the last decision, `LOG` for the exported log.
+Routes, scopes and the OpenAPI document are generated from these rows. All that is special about an operation
+is in its row: no other code depends on which one it is. The examples work one after another, in this order,
+on an empty store: `ID` stands for the id of the last decision, `LOG` for the exported log.
 """
 
 from collections.abc import Callable
@@ -14,32 +14,32 @@ from unfog.serve.responses import Call
 
 PROBLEM = "/v1/problems/{name}"
 DECISION = PROBLEM + "/decisions/{id}"
-FEW = 100  # arms that come with a decision, as names or as vectors: more of them take long
+FEW = 100  # arms in a request for a decision, as names or vectors: more of them take long
 ID = "0-1a2b3c4d"
 NAME = "walks"
 LOG = "(the lines that GET /v1/problems/walks/events has answered)\n"
 
 
 class Operation(NamedTuple):
-    """One row."""
+    """A row of the table."""
 
     work: Callable[[Call], Any]
     path: str
     scope: str  # which a key must have: decide, report, read, admin
     body: type[schemas.Body] | None = None
-    several: type[schemas.Body] | None = None  # the body of several at once, which may come as a list, too
+    several: type[schemas.Body] | None = None  # the body of a batch, which may also be a list
     query: tuple[str, ...] = ()
-    short: Callable[[Any], bool] = lambda _: False  # whether a body takes milliseconds, at most
-    beside: bool = False  # whether it takes long, and is done beside the writer of the store
-    alone: bool = False  # whether one at a time is enough for the machine
+    short: Callable[[Any], bool] = lambda _: False  # whether this body takes a few milliseconds at most
+    beside: bool = False  # whether it takes long, and runs beside the writer of the store
+    alone: bool = False  # whether only one may run at a time
     lines: bool = False  # NDJSON in or out
     large: bool = False  # whether the body may be as large as a log
     empty: bool = False  # whether the body may be left out
     once: bool = False  # whether it takes the header Idempotency-Key
-    problem_field: str = ""  # of the body, where the address does not name the problem
-    everywhere: bool = False  # whether it is for all problems, where none is named
-    may_create: bool = False  # whether there need not be such a problem yet
-    created_field: str = ""  # of the answer: whether something was made, so that the status is 201
+    problem_field: str = ""  # the field of the body that names the problem, if the address does not
+    everywhere: bool = False  # whether it applies to all problems if none is named
+    may_create: bool = False  # whether the problem need not exist yet
+    created_field: str = ""  # the field of the answer that says whether to use status 201
     refused: tuple[int, ...] = ()  # statuses besides those of its method, scope and address
 
     @property
@@ -49,25 +49,25 @@ class Operation(NamedTuple):
 
     @property
     def method(self) -> str:
-        """To read is GET, all else is POST."""
+        """GET for the scope read, otherwise POST."""
         return "GET" if self.scope == "read" else "POST"
 
     @property
     def kind(self) -> str:
-        """The content type of an answer that went well."""
+        """The content type of a successful answer."""
         return LINES if self.lines and self.method == "GET" else JSON
 
     @property
     def summary(self) -> str:
-        """In a sentence."""
+        """One sentence on what it does."""
         return (self.work.__doc__ or "").split("\n")[0]
 
     def problem(self, name: str, body: Any) -> str:
-        """The problem that the address or the body names; "" where neither does."""
+        """The problem that the address or the body names, or ""."""
         return name or (self.problem_field and getattr(body, self.problem_field)) or ""
 
     def status(self, answer: Any) -> int:
-        """The status of an answer that went well."""
+        """The status of a successful answer."""
         return 201 if self.created_field and answer[self.created_field] else 200
 
 
@@ -77,7 +77,7 @@ def _few_arms(body: schemas.Ask | schemas.Asks) -> bool:
     return not isinstance(body.arms, list | dict) or len(body.arms) <= FEW
 
 
-REPORT: dict[str, Any] = {"once": True, "short": lambda _: True}  # what is reported of one decision
+REPORT: dict[str, Any] = {"once": True, "short": lambda _: True}  # of operations that report on one decision
 
 OPERATIONS = (
     Operation(
@@ -132,7 +132,7 @@ OPERATIONS = (
 
 
 class Example(NamedTuple):
-    """What is asked with."""
+    """The body and the query of an example."""
 
     body: Any = None
     query: dict[str, str] = {}  # noqa: RUF012

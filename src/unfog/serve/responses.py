@@ -1,4 +1,4 @@
-"""Requests as operations see them, and answers as they are sent: bounded bodies, headers, JSON in pieces.
+"""Requests as operations see them, and answers as they are sent: bounded bodies, headers, JSON in parts.
 
 The past of 200,000 decisions is some 50 MB of JSON. Encoding that at once would keep the interpreter busy for
 a second, and nobody else would be answered meanwhile. So long lists are encoded some values at a time.
@@ -16,7 +16,7 @@ from unfog.validation import InputError
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-PATIENCE = 30.0  # seconds for a body, and for a part of an answer to be taken
+PATIENCE = 30.0  # seconds to receive a body, and to send a part of an answer
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
 ALWAYS = (
@@ -27,8 +27,8 @@ ALWAYS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 
-VALUES = 2000  # of a list that are written in one go: some hundreds of microseconds
-LETTERS = 1 << 16  # that are sent at a time
+VALUES = 2000  # of a list that are encoded at once, in some hundreds of microseconds
+LETTERS = 1 << 16  # characters that are sent at a time
 
 
 class Call(NamedTuple):
@@ -38,13 +38,13 @@ class Call(NamedTuple):
     settings: Settings
     name: str = ""  # of the problem
     decision: str = ""
-    body: Any = None  # as serve/schemas.py has checked it; text of the body where it is NDJSON
+    body: Any = None  # validated by serve/schemas.py; text if it is NDJSON
     query: Mapping[str, str] = {}
     key: str | None = None  # of the header `Idempotency-Key`
 
     @property
     def problem(self) -> Problem:
-        """The problem that is named."""
+        """The problem of the call."""
         return Problem(self.store.processor, self.name)
 
     def once(self, key: str | None) -> str | None:
@@ -72,7 +72,7 @@ class Answer(NamedTuple):
     headers: Mapping[str, str] = {}
 
     async def content(self) -> bytes:
-        """All of the body."""
+        """The whole body."""
         return self.body if isinstance(self.body, bytes) else b"".join([part async for part in self.body])
 
 
@@ -120,7 +120,7 @@ def as_problem(refusal: Refusal) -> Answer:
 
 
 def written(value: Any) -> Iterator[bytes]:
-    """JSON as `encode` writes it, a part at a time."""
+    """Encode a value as `encode` does, and yield it in parts."""
     chunks, size = list[str](), 0
     for part in _encode_parts(value):
         chunks.append(part)

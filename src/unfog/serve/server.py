@@ -47,8 +47,8 @@ FULL = (
     b"cache-control: no-store\r\n\r\n"
 )
 
-PATIENCE = 10  # seconds for requests that are under way when the service stops
-IDLE = 30  # seconds after which a connection on which nothing is asked is ended
+PATIENCE = 10  # seconds for unfinished requests when the service stops
+IDLE = 30  # seconds after which an idle connection is closed
 REACHED = "the address of this service as others reach it, such as http://10.0.0.5:8000"
 SWITCH = 0.0005  # seconds after which a computing thread yields to the one that answers requests
 
@@ -68,7 +68,7 @@ class Started(NamedTuple):
 
     store: str
     url: str
-    advertised: str  # where others are told to come
+    advertised: str  # the URL that other processes use
     problems: int
     new: bool  # whether the store has just been created
 
@@ -164,7 +164,7 @@ def _resolve(host: str, port: int) -> tuple[int, int, int, str, tuple[str, int]]
 
 
 def is_loopback(sock: socket.socket) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether only this machine can reach the socket."""
     return ip_address(sock.getsockname()[0].split("%")[0]).is_loopback
 
 
@@ -214,7 +214,7 @@ class Server(uvicorn.Server):
     """A server that reports when it listens, and shuts down in an orderly way."""
 
     def __init__(self, service: Service, listening: Callable[[], None]) -> None:
-        """`listening` is called once."""
+        """`listening` is called once the server listens."""
         super().__init__(config(service))
         self._service, self._listening = service, listening
 
@@ -246,7 +246,7 @@ class Bounded(HttpToolsProtocol):
     """uvicorn's HTTP protocol with limits on connections and on the heads of requests."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing has come yet."""
+        """Nothing is received yet."""
         super().__init__(*args, **kwargs)
         self._in_head, self._size = True, 0
         self._late: asyncio.TimerHandle | None = None
@@ -271,12 +271,12 @@ class Bounded(HttpToolsProtocol):
         self._wait()
 
     def on_message_begin(self) -> None:
-        """A head begins."""
+        """Start to count the bytes of a head."""
         self._in_head, self._size = True, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """A head is there."""
+        """Stop the timeout: the head is complete."""
         self._in_head = False
         if self._late is not None:
             self._late.cancel()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
 MOST = 16  # long operations at a time
-LARGE = 2  # of them with bodies that may be as large as a log
+LARGE = 2  # long operations with bodies as large as a log, at a time
 LATER = 5  # seconds after which to retry a very long operation
 EVERY = 1.0  # seconds between checks for expired decisions and for changed keys
 STOPPING = "The service is stopping; nothing was done."
@@ -101,7 +101,7 @@ class Single:
         return self._store
 
     def adopt(self) -> None:
-        """It has been taken."""
+        """Nothing to do: the file is held already."""
 
     def stores(self) -> list[Store]:
         """The only store."""
@@ -163,7 +163,7 @@ class Readers:
     """
 
     def __init__(self) -> None:
-        """None yet."""
+        """No body is being received yet."""
         self._tasks = set[asyncio.Task[Any]]()
         self._is_stopping = False
 
