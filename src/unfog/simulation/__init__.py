@@ -32,13 +32,13 @@ def simulate(
 ) -> Curves:
     """Run every agent on the same `trials` worlds for `rounds` rounds.
 
-    Agents are names of the catalogue or rows of your own. A `seed` of None is drawn anew; the result says it.
-    `points` is how many rounds to store. `engine` is "numpy", "numba" (compiled, for CPUs),
-    "jax", "cuda" (one GPU kernel, for the problems it serves) or "auto", which takes the one estimated to
-    finish first; `precision` and `draws` are
-    for compiled engines: float32 or float64, and "numpy" to feed them the NumPy engine's random numbers.
-    `chunk` trials run side by side, in `workers` processes if the engine gains by it, or wherever `executor`
-    has them run; none of it changes a number on the NumPy engine. `tick` is told of rounds done.
+    Agents are names of the catalogue or instances of `Agent`. With `seed=None` a seed is drawn; the result
+    has it. `points` is how many rounds to store. `engine` is "numpy", "numba" (compiled, for CPUs), "jax",
+    "cuda" (one GPU kernel, for the problems it supports) or "auto", which takes the one estimated to finish
+    first; `precision` and `draws` are for compiled engines: float32 or float64, and "numpy" to give them
+    the NumPy engine's random numbers. `chunk` trials run side by side, in `workers` processes if that makes
+    the engine faster, or wherever `executor` runs them; none of it changes a number on the NumPy engine.
+    `tick` is called with the agent-rounds done since its last call.
 
     >>> import unfog
     >>> from unfog.simulation import simulate

@@ -53,15 +53,13 @@ class Job(NamedTuple):
 
     problem: Problem
     agents: tuple[Agent, ...]
-    grid: Ints  # the rounds whose totals are kept for every trial; the last one is the horizon
-    curve: Ints  # the rounds whose totals are kept as moments over trials; none where the grid is fine enough
+    grid: Ints  # the rounds whose totals are stored for every trial; the last one is the horizon
+    curve: Ints  # the rounds whose moments over trials are stored; none if the grid is fine enough
     seed: int
     decompose: bool
     precision: str | None = None  # None: the engine's own
     draws: str = "device"  # where a compiled engine's random numbers come from
-    batch: int = (
-        0  # trials that a compiled program plays side by side: the same after a resume, for equal bits
-    )
+    batch: int = 0  # trials side by side in a compiled program: the same after a resume, for equal bits
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -113,7 +111,7 @@ def truth_draws(seed: int, trials: Sequence[int], specs: Mapping[str, Draws]) ->
 
 
 class Nature:
-    """The world's own draws, round by round, whoever plays."""
+    """The world's draws, round by round, which are the same for all agents."""
 
     def __init__(self, problem: Problem, seed: int, trials: Sequence[int]) -> None:
         """Start at the first round."""
@@ -121,7 +119,7 @@ class Nature:
         self._uniforms = RoundDraws(seed, trials, "revealed", reveal_uniforms(problem), law="uniform")
 
     def next(self, rounds: int) -> tuple[Array, Array]:
-        """The draws of the next rounds: normals (trials, rounds, w), and uniforms for what is shown."""
+        """The draws of the next rounds: normals (trials, rounds, w), and uniforms for what is revealed."""
         return self._normals.next(rounds), self._uniforms.next(rounds)
 
 

@@ -27,7 +27,7 @@ class Memory(NamedTuple):
     """The estimate for a run."""
 
     terms: tuple[Term, ...]  # of a process, during the largest job
-    trials: int  # that it plays side by side
+    trials: int  # side by side in a process
     workers: int  # such processes; 1: this process alone
     stored: int  # bytes of all curves, with their copies, and of moments
 

@@ -162,9 +162,9 @@ def _format_table(name: str, values: Array) -> str:
 
 
 def _arrays(problem: GaussianProblem, agent: Agent) -> dict[str, Array]:
-    """The world's moments, the oracle's belief centre + gain (chat - gamma*), and what is added to the total.
+    """The world's moments, the oracle's belief centre + gain (chat - gamma*), and the update of the total.
 
-    That is start + on_noisy chat + on_context c.
+    The update adds start + on_noisy chat + on_context c.
     """
     known, d = problem.knowledge(), problem.dim
     shrinkage = as_told(known)
@@ -385,7 +385,7 @@ def on_host() -> bool:
 
 
 class _Program:
-    """The kernel of one agent on one problem, and what it starts from."""
+    """The kernel of one agent on one problem, and its first state."""
 
     def __init__(
         self, problem: GaussianProblem, agent: Agent, decompose: bool, host_draws: bool, precision: str

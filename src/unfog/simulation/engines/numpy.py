@@ -39,8 +39,8 @@ BATCH_TRIALS = (50, 250)  # fewer are slow, more gain nothing
 SHARES = 8  # batches of a job, if each has enough trials
 BATCH_TRIALS_HISTORY = (5, 50)  # likewise for learners that keep past rounds
 COST = Cost(250, 0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
-PROCESS = 80e6  # bytes: NumPy and ourselves take 45 MB, with the lab and its libraries 130
-TABLES, PLAIN_TABLES = 3, 2  # scores of every arm that a block keeps: with the parts of regret, or without
+PROCESS = 80e6  # bytes: NumPy and unfog take 45 MB, with the lab and its libraries 130
+TABLES, PLAIN_TABLES = 3, 2  # tables of scores that a block stores, with the parts of regret or without
 
 
 class Block(NamedTuple):
@@ -131,7 +131,7 @@ def stacked(beliefs: Sequence[Context]) -> Context:
     A covariance that trials share only until they see different contexts is stacked for each of them.
     """
     first, mean = beliefs[0].cov, np.stack([belief.mean for belief in beliefs], -2)
-    if all(belief.cov is first for belief in beliefs):  # copies of one that all rounds share may be large
+    if all(belief.cov is first for belief in beliefs):  # stacking copies would take much memory
         *batch, d, _ = first.shape
         return Context(mean, np.broadcast_to(first[..., None, :, :], (*batch, len(beliefs), d, d)))
     shape = np.broadcast_shapes(*{belief.cov.shape for belief in beliefs})

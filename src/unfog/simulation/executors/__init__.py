@@ -20,10 +20,10 @@ RETRIES = 3  # times a task is played again whose worker died; then the task its
 
 
 class WorkerDiedError(RuntimeError):
-    """A worker process is gone: killed, or out of memory. What was finished before is kept.
+    """A worker process is gone: killed, or out of memory. Finished work is kept.
 
-    Where no worker ever started, the calling script most likely lacks `if __name__ == "__main__":`, and that
-    is bad input, an InputError.
+    If no worker has ever started, the calling script most likely lacks `if __name__ == "__main__":`; that
+    raises an InputError instead.
 
     >>> from unfog.simulation.executors import WorkerDiedError
     >>> print(WorkerDiedError())
@@ -36,10 +36,10 @@ class WorkerDiedError(RuntimeError):
 
 
 class Executor(Protocol):
-    """A way to get tasks played by an engine. Any engine goes with any executor.
+    """A way to have an engine play tasks. Any engine can be combined with any executor.
 
-    Tasks are taken from their iterator a few for each worker at a time, and results are handed on at once, so
-    that any number of them can pass through.
+    Tasks are taken from their iterator a few at a time for each worker, and results are yielded at once, so
+    that there can be any number of them.
 
     >>> from unfog.simulation.executors import Executor
     >>> from unfog.simulation.executors.local import Processes
@@ -55,13 +55,13 @@ class Executor(Protocol):
 
     @property
     def here(self) -> int:
-        """How many processes of this machine play them: their memory is this machine's."""
+        """How many processes of this machine play them, and so use its memory."""
         ...
 
     def run(
         self, engine: Engine, jobs: Sequence[Job], tasks: Iterable[Task], tick: Tick
     ) -> Iterator[tuple[Task, Sequence[Part]]]:
-        """Each task with what the engine gave for its pieces, as they finish."""
+        """Yield each task with the results of its pieces as it finishes."""
         ...
 
 
