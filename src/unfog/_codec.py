@@ -68,7 +68,7 @@ def decode(data: bytes, allowed: Sequence[str] = ()) -> Any:
     """The value of the bytes; its classes must be from unfog or from the modules in `allowed`."""
     (tree,), start = HEAD.unpack_from(data), HEAD.size
     document = json.loads(data[start : start + tree])
-    classes = [readable(name, tuple(allowed)) for name in document["classes"]]
+    classes = [read_class(name, tuple(allowed)) for name in document["classes"]]
     return Reader(classes, memoryview(data)[start + tree :]).read(document["value"])
 
 
@@ -113,7 +113,7 @@ class Writer:
 
     def number_of(self, kind: Any) -> int:
         """The number of a class of tuples in this file."""
-        return self.classes.setdefault(writable(kind), len(self.classes))
+        return self.classes.setdefault(check_writable(kind), len(self.classes))
 
     def _list(self, value: Sequence[Any]) -> Any:
         if self._is_long(value):
@@ -375,7 +375,7 @@ def fields_of(kind: type[Any]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1024)
-def writable(kind: type[Any]) -> type[Any]:
+def check_writable(kind: type[Any]) -> type[Any]:
     """Return a class of tuples; raise unless it is the NamedTuple that its module has by this name."""
     if not (fields_of(kind) and _look_up(kind.__module__, kind.__qualname__) is kind):
         raise InputError("value", f"a tuple of the class {name_of(kind)}", ALLOWED)
@@ -383,7 +383,7 @@ def writable(kind: type[Any]) -> type[Any]:
 
 
 @lru_cache(maxsize=1024)
-def readable(name: str, allowed: tuple[str, ...]) -> type[Any]:
+def read_class(name: str, allowed: tuple[str, ...]) -> type[Any]:
     """The class of this name; raise if it may not be read."""
     module, _, path = name.partition(":")
     if not module.startswith(HOUSE) and module not in allowed:

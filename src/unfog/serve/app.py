@@ -152,7 +152,7 @@ class Endpoint:
         if named_in_body:
             caller.check(operation.scope, problem)
         if operation.everywhere and not problem and not service.shelf.single:
-            return await Erasing(service, operation, scope, headers).answer(body.unit)
+            return await UnitErasure(service, operation, scope, headers).answer(body.unit)
         try:
             store = await service.store_of(operation, problem)
         except Elsewhere as other:
@@ -262,7 +262,7 @@ async def _stream(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
         yield part
 
 
-class Erasing:
+class UnitErasure:
     """Erase a unit in all problems of a database, each through the process that serves it.
 
     If one of them fails, the answer says so, and what has been erased stays erased: a retry does the rest.

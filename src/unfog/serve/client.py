@@ -115,7 +115,7 @@ class Client:
         """
         name = validation.check_name("name", name)
         if terms:
-            body = {"name": name, **terms_to_send(terms)}
+            body = {"name": name, **terms_to_json(terms)}
             return Remote(self, name, self.post("/v1/problems", body, again=True)["note"] or "")
         try:
             return Remote(self, name, self.get(address(name))["note"] or "")
@@ -214,14 +214,14 @@ class Remote:
             "at": at,
             "noise": noise,
         }
-        body = asked_to_send({**args, "forced": forced, "probability": probability})
+        body = arguments_to_json({**args, "forced": forced, "probability": probability})
         return Decision(**self.client.post(f"{self._path}/decide", body, again=True))
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Several decisions with one commit; if one is refused, all are."""
         decisions = requests.several("asked", asked)
         bodies = [
-            asked_to_send({**one, "key": _ensure_key(one.get("key"))}, f"asked[{i}].")
+            arguments_to_json({**one, "key": _ensure_key(one.get("key"))}, f"asked[{i}].")
             for i, one in enumerate(decisions)
         ]
         if not bodies:
@@ -325,7 +325,7 @@ class Remote:
         self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
     ) -> "xr.Dataset":
         """The expected reward of each arm in this context; nothing is decided or learnt."""
-        args = asked_to_send({"context": context, "arms": arms, "at": at, "noise": noise})
+        args = arguments_to_json({"context": context, "arms": arms, "at": at, "noise": noise})
         query = {name: json.dumps(value) for name, value in args.items()}
         return dataset_from_json(self.client.get(f"{self._path}/expected", unit=unit, **query))
 
@@ -391,7 +391,7 @@ def _read_problem_name(text: str) -> object:
         ) from None
 
 
-def terms_to_send(terms: Mapping[str, Any]) -> dict[str, Any]:
+def terms_to_json(terms: Mapping[str, Any]) -> dict[str, Any]:
     """The terms of a problem as JSON values."""
     refuse_unknown(terms)
     return {name: plain(name, _term_to_json(name, value, terms)) for name, value in terms.items()}
@@ -409,7 +409,7 @@ def _term_to_json(name: str, value: Any, terms: Mapping[str, Any]) -> Any:
     return value
 
 
-def asked_to_send(args: Mapping[str, Any], field: str = "") -> dict[str, Any]:
+def arguments_to_json(args: Mapping[str, Any], field: str = "") -> dict[str, Any]:
     """The arguments of a decision as JSON values; None is left out."""
     for name in args:
         if name not in ASKED:

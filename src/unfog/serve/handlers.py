@@ -50,7 +50,7 @@ def decide(call: Call) -> dict[str, Any]:
         if call.key is not None:
             raise InputError("Idempotency-Key", repr(call.key), "a `key` in each decision of a batch")
         requests = [one.model_dump(exclude_unset=True) for one in call.body.asked]
-        return {"decisions": [decided(one) for one in call.problem.decide_many(requests)]}
+        return {"decisions": [decision_to_json(one) for one in call.problem.decide_many(requests)]}
     ask: Ask = call.body
     decision = call.problem.decide(
         ask.context,
@@ -62,41 +62,41 @@ def decide(call: Call) -> dict[str, Any]:
         forced=ask.forced,
         probability=ask.probability,
     )
-    return decided(decision)
+    return decision_to_json(decision)
 
 
 def reward(call: Call) -> dict[str, Any]:
     """Report what a decision earned."""
     body: Reward = call.body
-    return received(call.problem.reward(call.decision, body.value, key=call.once(body.key)))
+    return receipt_to_json(call.problem.reward(call.decision, body.value, key=call.once(body.key)))
 
 
 def rewards(call: Call) -> dict[str, Any]:
     """Report what several decisions earned, with one commit; where one is refused, so are all."""
     body: Rewards = call.body
     receipts = call.problem.reward_many(body.rewards, keys=body.keys)
-    return {"receipts": {decision: received(one) for decision, one in receipts.items()}}
+    return {"receipts": {decision: receipt_to_json(one) for decision, one in receipts.items()}}
 
 
 def reveal(call: Call) -> dict[str, Any]:
     """Tell the true context of a decision, whole or in part."""
     body: Reveal = call.body
-    return received(call.problem.reveal(call.decision, body.context, key=call.once(body.key)))
+    return receipt_to_json(call.problem.reveal(call.decision, body.context, key=call.once(body.key)))
 
 
 def void(call: Call) -> dict[str, Any]:
     """A decision was never shown: learn nothing from it."""
     body: Void = call.body
-    return received(call.problem.void(call.decision, key=call.once(body.key)))
+    return receipt_to_json(call.problem.void(call.decision, key=call.once(body.key)))
 
 
-def decided(decision: Decision) -> dict[str, Any]:
+def decision_to_json(decision: Decision) -> dict[str, Any]:
     """A decision as JSON; without the field `shadow` if there are none."""
     values = decision._asdict()
     return values if decision.shadow else {name: x for name, x in values.items() if name != "shadow"}
 
 
-def received(receipt: Receipt) -> dict[str, Any]:
+def receipt_to_json(receipt: Receipt) -> dict[str, Any]:
     """A receipt as JSON."""
     return receipt._asdict()
 
@@ -104,7 +104,7 @@ def received(receipt: Receipt) -> dict[str, Any]:
 def make(call: Call) -> dict[str, Any]:
     """Make a problem; of one that is there, the terms that are given must be as they were."""
     terms = call.body.model_dump(exclude_unset=True)
-    name = refuse_name("name", terms.pop("name"))
+    name = check_problem_name("name", terms.pop("name"))
     refuse_modules({"kind": "problem", **terms}, call.settings.modules)
     exists = name in call.store.names()
     problem = call.store.problem(name, **terms)
@@ -115,22 +115,22 @@ def arms(call: Call) -> dict[str, Any]:
     """Add, retire and restore arms: all of it or, where one cannot be, nothing."""
     body: Change = call.body
     vectors = {} if body.add is None else validation.check_arms("add", body.add)
-    return received(call.problem.change_arms(add=vectors, retire=body.retire, restore=body.restore))
+    return receipt_to_json(call.problem.change_arms(add=vectors, retire=body.retire, restore=body.restore))
 
 
 def freeze(call: Call) -> dict[str, Any]:
     """From now on one arm, whatever the context; with null the agent decides again."""
     body: Freeze = call.body
-    return received(call.problem.thaw() if body.arm is None else call.problem.freeze(body.arm))
+    return receipt_to_json(call.problem.thaw() if body.arm is None else call.problem.freeze(body.arm))
 
 
 def shadow(call: Call) -> dict[str, Any]:
     """One more agent that decides on the same stream without being obeyed, or one that leaves."""
     body: Shadow = call.body
     if body.leave:
-        return received(call.problem.unshadow(body.agent))
+        return receipt_to_json(call.problem.unshadow(body.agent))
     refuse_modules({"kind": "shadow", "agent": body.agent}, call.settings.modules)
-    return received(call.problem.shadow(body.agent))
+    return receipt_to_json(call.problem.shadow(body.agent))
 
 
 def erase(call: Call) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def erase(call: Call) -> dict[str, Any]:
     return {"decisions": call.store.erase(unit=body.unit, problem=body.problem)}
 
 
-def refuse_name(field: str, name: str) -> str:
+def check_problem_name(field: str, name: str) -> str:
     """Return the name; raise if it cannot be part of an address."""
     if not errors.is_addressable(name):
         raise InputError(field, repr(name), errors.NAMED)
@@ -206,7 +206,7 @@ def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
 
 def take_in(call: Call) -> dict[str, Any]:
     """Take in a log that was exported, under the name in the address; what is there is passed over."""
-    name, text = refuse_name("name", call.name), call.body
+    name, text = check_problem_name("name", call.name), call.body
     count = call.store.take_in(text.splitlines(), name, modules=call.settings.modules)
     return {"problem": name, "events": count}
 

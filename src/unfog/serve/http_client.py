@@ -33,7 +33,7 @@ class Reply(NamedTuple):
     after: float  # seconds to wait before a retry, as the service asks
 
 
-class Sent(NamedTuple):
+class Request(NamedTuple):
     """An HTTP request."""
 
     method: str
@@ -82,17 +82,17 @@ class Wire:
             sleep(_compute_pause(attempt, reply.after))
         raise AssertionError("the last attempt returns or raises")
 
-    def _build_request(self, method: str, path: str, data: Any, lines: str | None) -> Sent:
+    def _build_request(self, method: str, path: str, data: Any, lines: str | None) -> Request:
         """Build a request with a body of JSON or NDJSON, if there is one."""
         if lines is not None:
             body, content_type = lines.encode(), {"Content-Type": LINES}
         elif data is not None:
             body, content_type = json.dumps(data, allow_nan=False).encode(), {"Content-Type": JSON}
         else:
-            return Sent(method, self._base_path + path, None, self._headers)
-        return Sent(method, self._base_path + path, body, self._headers | content_type)
+            return Request(method, self._base_path + path, None, self._headers)
+        return Request(method, self._base_path + path, body, self._headers | content_type)
 
-    def _send_reusing(self, request: Sent) -> Reply:
+    def _send_reusing(self, request: Request) -> Reply:
         """Send it over an idle connection; if the service has closed that, over a new one."""
         idle = self._take_idle()
         if idle is not None:
@@ -100,7 +100,7 @@ class Wire:
                 return self._send_over(idle, request)
         return self._send_over(self._make_connection(self._timeout), request)
 
-    def _send_over(self, connection: HTTPConnection, request: Sent) -> Reply:
+    def _send_over(self, connection: HTTPConnection, request: Request) -> Reply:
         """Send it over this connection, which is kept for the next request only if all went well."""
         can_reuse = False
         try:
@@ -112,7 +112,7 @@ class Wire:
             self._idle.append(connection)
         return reply
 
-    def _send_alone(self, request: Sent, long: bool) -> Reply:
+    def _send_alone(self, request: Request, long: bool) -> Reply:
         """Send it over a connection of its own."""
         with closing(self._make_connection(LONG if long else self._timeout)) as connection:
             return _exchange(connection, request)[0]
@@ -148,7 +148,7 @@ def check_address(field: str, url: str, allowed: str) -> SplitResult:
     return parts
 
 
-def _exchange(connection: HTTPConnection, request: Sent) -> tuple[Reply, bool]:
+def _exchange(connection: HTTPConnection, request: Request) -> tuple[Reply, bool]:
     """Send a request; return the reply, and whether the connection can be reused."""
     connection.request(request.method, request.path, request.body, request.headers)
     answer = connection.getresponse()

@@ -84,7 +84,7 @@ def serve(options: Wanted, say: Callable[[Started], None]) -> None:
         is_new = not is_database(options.store) and not Path(options.store).exists()
         url = url_of(sock)
         public_url = advertised(options.settings.advertise, sock, is_database(options.store))
-        stores = shelf_of(options, public_url)
+        stores = open_stores(options, public_url)
         service = Service(stores, options.settings, auth)
 
         def listening() -> None:
@@ -96,7 +96,7 @@ def serve(options: Wanted, say: Callable[[Started], None]) -> None:
         raise StoreError(service.failed)
 
 
-def shelf_of(options: Wanted, url: str) -> Shelf:
+def open_stores(options: Wanted, url: str) -> Shelf:
     """Open a store; a database is shared with other processes, which reach this one at `url`."""
     if is_database(options.store):
         from unfog.live.postgres.ownership import Shared

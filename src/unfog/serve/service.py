@@ -227,9 +227,8 @@ class Service:
                 log.error("keys could not be looked at: %s", described(error))
 
     async def _warm_up(self) -> None:
-        await asyncio.to_thread(
-            import_module, "xarray"
-        )  # slow, so that the first request need not wait for it
+        # Importing xarray is slow: the first request must not wait for it.
+        await asyncio.to_thread(import_module, "xarray")
         await asyncio.to_thread(self.shelf.adopt)
         for store in self.shelf.stores():
             for name in store.names():

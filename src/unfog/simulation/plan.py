@@ -151,7 +151,7 @@ def plan(
     rows = _choose_agents(problems, agents, field)
     grid = stored_rounds(rounds, trials, len(problems) * len(rows), points)
     curve = curve_rounds(rounds, grid, len(problems) * len(rows)) if points is None else grid[:0]
-    refuse_too_much(grid, trials, len(problems) * len(rows))
+    check_storage(grid, trials, len(problems) * len(rows))
     name = engines.check_name(engine)
     precision = None if precision is None else precision_of("precision", precision)
     one_of("draws", draws, DRAWS)
@@ -229,7 +229,7 @@ def quarters(rounds: int) -> tuple[int, int, int] | None:
     return (rounds - 2 * length, rounds - length, rounds) if length else None
 
 
-def refuse_too_much(grid: Ints, trials: int, agents: int) -> None:
+def check_storage(grid: Ints, trials: int, agents: int) -> None:
     """Raise if a run would store more than two gigabytes, even if the number of points is given."""
     each = CURVES * len(grid) * agents
     if each * trials > MOST_STORED:

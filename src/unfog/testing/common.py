@@ -61,18 +61,18 @@ def truth(world: Problem, trials: slice = slice(None)) -> Truth:
 
 def _draw(name: str, draws: Draws) -> Array:
     shape = TRIALS, *draws.shape
-    return normals(name, *shape) if draws.law == "normal" else locked(generator(0, 0, name).random(shape))
+    return normals(name, *shape) if draws.law == "normal" else freeze(generator(0, 0, name).random(shape))
 
 
 def normals(purpose: str, *shape: int) -> Array:
     """Standard normals, always the same for a purpose; the array is read-only."""
-    return locked(generator(0, 0, purpose).standard_normal(shape))
+    return freeze(generator(0, 0, purpose).standard_normal(shape))
 
 
-def locked(x: Any) -> Any:
+def freeze(x: Any) -> Any:
     """Copy nested tuples of arrays as read-only arrays."""
     if isinstance(x, tuple):
-        parts = [locked(part) for part in x]
+        parts = [freeze(part) for part in x]
         return tuple(parts) if type(x) is tuple else type(x)(*parts)
     if isinstance(x, np.ndarray):
         x = x.copy()
@@ -131,7 +131,7 @@ def same(one: Any, other: Any) -> bool:
 def writes_nothing(who: str, call: Any, *arguments: Any) -> Any:
     """Call a function with read-only arguments; raise ContractError if it writes into them."""
     try:
-        return call(*locked(arguments))
+        return call(*freeze(arguments))
     except ValueError as error:
         if "read-only" not in str(error):
             raise

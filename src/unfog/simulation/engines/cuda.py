@@ -349,7 +349,7 @@ def _check(code: int, what: str) -> None:
         raise RuntimeError(f"{what} failed on the GPU (error {code})")
 
 
-def refuse_what_it_cannot(job: Job) -> None:
+def check_job(job: Job) -> None:
     """Raise unless there is one GPU, a quadratic Gaussian problem, and denoisers of the catalogue.
 
     Other denoisers are refused even if they look right: tests show only for the catalogue that they are
@@ -472,7 +472,7 @@ class Cuda(jax_engine.Jax):
     def refuse(self, job: Job) -> None:
         """Refuse problems and agents that the kernel does not support."""
         super().refuse(job)
-        refuse_what_it_cannot(job)
+        check_job(job)
 
     def settle(self, wanted: str | None) -> str | None:
         """By default single precision."""

@@ -76,14 +76,14 @@ def beliefs(
 ) -> Beliefs:
     """Denoise the first rounds of a block; the player or the total remembers the observations of the bias."""
     denoiser: Any = player.agent.denoiser
-    if emission.unit is None and tallies(player.agent):
+    if emission.unit is None and can_tally(player.agent):
         return _denoise_tallied(player, emission, first, total)
     if emission.unit is None and type(denoiser).update is Denoiser.update:
         return _denoise_together(player, emission, truth)
     return _denoise_in_turn(player, emission, number, first)
 
 
-def tallies(agent: Agent) -> bool:
+def can_tally(agent: Agent) -> bool:
     """Whether its denoiser tallies observations of the bias in a way that the kernel supports."""
     return type(agent.denoiser) in (PlugIn, Exact)
 

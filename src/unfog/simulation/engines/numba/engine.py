@@ -44,7 +44,7 @@ BATCH_TRIALS = (50, 500)  # fewer are slow, more gain nothing
 COST = Cost(500, 3.0, call=6e-6, each=5e-7, root=2e-9, arm=3e-10, past=0.0, share=0.0)
 
 
-def rules_of(agent: Agent, known: Knowledge) -> Rules:
+def make_rules(agent: Agent, known: Knowledge) -> Rules:
     """The agent's settings as numbers."""
     chooser, limit = agent.chooser, np.inf if agent.limit is None else float(agent.limit)
     if known.reward_var is None:
@@ -75,7 +75,7 @@ class Session:
         if learner is None:
             raise ValueError(f"{agent.name}: there is no kernel for its learner")
         self.player = Player(agent, job.problem, truth, job.seed, trials)
-        self.rules, self.state = rules_of(agent, known), start(agent, known, len(trials))
+        self.rules, self.state = make_rules(agent, known), start(agent, known, len(trials))
         dim, scales = known.context_mean.shape[0], self.state.rates.shape[1]
         pair = learner, int(isinstance(agent.chooser, RandUcb))
         sizes = plan(*pair, dim, arms, scales)
@@ -105,14 +105,14 @@ def _share(values: Array, axes: int) -> Array:
     return ready(values[:, :1] if values.strides[1] == 0 else values)
 
 
-def table_of(truth: Truth) -> Array:
+def make_table(truth: Truth) -> Array:
     """[a^2, a, 1] of every arm: (trials, K, 2 d + 1), or with one entry for all trials."""
     if not isinstance(truth.features, Quadratic):
         raise TypeError(f"there is no kernel for the features {type(truth.features).__name__}")
     return _share(truth.features.table, 3)
 
 
-def world_of(job: Job, truth: Truth, table: Array, emission: Emission, normals: Array) -> World:
+def make_world(job: Job, truth: Truth, table: Array, emission: Emission, normals: Array) -> World:
     """A block as the kernel's arrays. A reward is the score plus noise, or only noise: an outlier."""
     problem, shape = job.problem, emission.context.shape
     best = regret.best_context(
@@ -183,12 +183,12 @@ def _run(job: Job, trials: range, tick: Tick) -> Part:
     truth = problem.truth(truth_draws(job.seed, trials, problem.truth_draws()))
     nature, meter = Nature(problem, job.seed, trials), Meter(job, len(trials))
     sessions = [Session(agent, job, truth, trials) for agent in job.agents]
-    table = table_of(truth)
+    table = make_table(truth)
     for first in range(0, job.rounds, BLOCK_ROUNDS):
         number = min(BLOCK_ROUNDS, job.rounds - first)
         draws, numbers = nature.next(BLOCK_ROUNDS), first + np.arange(BLOCK_ROUNDS)
         emission = make_emission(job, truth, *draws, numbers)
-        world = world_of(job, truth, table, emission, draws[0])
+        world = make_world(job, truth, table, emission, draws[0])
         block = tabled(job, truth, emission, draws[0]) if job.decompose else None
         for index, session in enumerate(sessions):
             denoised = beliefs(session.player, emission, truth, number, first, session.total)

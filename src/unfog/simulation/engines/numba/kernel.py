@@ -325,7 +325,7 @@ def reward_noise(learner: int, reward_var: float, noise: float, hidden: float) -
 
 
 @inlined
-def drawn_arm(w: Desk, dim: int, long: int, arms: int, across: int, scale: int, factor: float) -> int:
+def choose_by_draw(w: Desk, dim: int, long: int, arms: int, across: int, scale: int, factor: float) -> int:
     """The best arm of one draw: choose/thompson.py."""
     _sample(w, dim, long, scale, sqrt(factor))
     lift_theta(w, dim, w.draw)
@@ -334,7 +334,7 @@ def drawn_arm(w: Desk, dim: int, long: int, arms: int, across: int, scale: int, 
 
 
 @inlined
-def raised_arm(
+def choose_by_bound(
     w: Desk, learner: int, dim: int, arms: int, across: int, columns: int, wide: int, rules: Rules,
     root: Array, factor: float, noise: float, time: int,
 ) -> tuple[int, int, float]:  # fmt: skip
@@ -415,7 +415,7 @@ def learn_reward(
 
 
 @inlined
-def within_reach(
+def clip_reward(
     w: Desk, dim: int, long: int, wide: int, root: Array, factor: float, noise: float, value: float,
     limit: float,
 ) -> float:  # fmt: skip
@@ -552,9 +552,9 @@ def program(sizes: Plan) -> Callable[..., None]:
                 root, factor, noise, scale = _form_belief(w, learner, dim, long, scales, wide, shape)
                 best, hidden = -1, 0.0
                 if chooser == THOMPSON:
-                    arm = drawn_arm(w, dim, long, arms, across, scale, factor)
+                    arm = choose_by_draw(w, dim, long, arms, across, scale, factor)
                 else:
-                    arm, best, hidden = raised_arm(
+                    arm, best, hidden = choose_by_bound(
                         w, learner, dim, arms, across, columns, wide, rules, root, factor, noise, first + t
                     )  # fmt: skip
                 take_arm(w, dim, across, arm)
@@ -568,7 +568,7 @@ def program(sizes: Plan) -> Callable[..., None]:
                 _compute_row(w, dim)
                 if rules.limit < inf:
                     spread = reward_noise(learner, rules.told, noise, hidden)
-                    reward = within_reach(w, dim, long, wide, root, factor, spread, reward, rules.limit)
+                    reward = clip_reward(w, dim, long, wide, root, factor, spread, reward, rules.limit)
                 learn_reward(w, learner, dim, long, scales, rules.told, shape, hidden, reward)
                 trace.regret[i, t] = _regret(w, dim, arms, across, world, i, t, arm)
                 shape += 0.5
