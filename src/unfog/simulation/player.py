@@ -1,7 +1,7 @@
 """A player: one agent (agents/runner.py) in the middle of a simulated run.
 
 In each round it gets what the problem emits, chooses an arm, gets the reward, and sees the true contexts that
-are due. If the problem reveals true contexts on request, `Asking` decides when to ask.
+are due. If true contexts are revealed on request, `Asking` decides when to ask.
 """
 
 from collections import deque

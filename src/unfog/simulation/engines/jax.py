@@ -206,7 +206,7 @@ class Program:
         return jax.lax.fori_loop(0, chain.steps, step, memory)
 
     def _emit(self, inputs: Inputs, truth: Truth, normal: Array, t: Any) -> Emission:
-        """What the world emits and reveals in a round; uniforms have double precision, as with NumPy."""
+        """What the world emits in a round, and what of it is revealed; uniforms have double precision."""
         if not self.problem.chosen:
             return self.cast(self.problem.emit(truth, normal, t))
         width = reveal_uniforms(self.problem)
