@@ -190,7 +190,7 @@ class Remote:
 
     @property
     def terms(self) -> Terms:
-        """The terms with which it was made: the first event of its log."""
+        """The terms with which it was created: the first event of its log."""
         return Terms.read(self.client.get(f"{self._path}/events", limit=1))
 
     def decide(
@@ -218,7 +218,7 @@ class Remote:
         return Decision(**self.client.post(f"{self._path}/decide", body, again=True))
 
     def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
-        """Several decisions with one commit; if one is refused, all are."""
+        """Make several decisions with one commit; if one is refused, all are."""
         decisions = requests.several("asked", asked)
         bodies = [
             arguments_to_json({**one, "key": _ensure_key(one.get("key"))}, f"asked[{i}].")
@@ -230,7 +230,7 @@ class Remote:
         return [Decision(**one) for one in reply["decisions"]]
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
-        """Report what a decision earned."""
+        """Report the reward of a decision."""
         return self._report(decision, "reward", {"value": plain("value", value)}, key)
 
     def reward_many(
@@ -288,7 +288,7 @@ class Remote:
         return self._change("freeze", {"arm": None})
 
     def shadow(self, agent: str) -> Receipt:
-        """Add an agent that decides on the same stream without being obeyed."""
+        """Add an agent that decides on the same readings from now on; its choices are not carried out."""
         return self._change("shadow", {"agent": validation.check_name("agent", agent)})
 
     def unshadow(self, agent: str) -> Receipt:
