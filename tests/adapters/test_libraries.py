@@ -9,6 +9,7 @@ import pytest
 from vowpalwabbit import Workspace
 
 import unfog
+from tests.each import each
 from unfog.adapters import wrap
 from unfog.adapters.sklearn import Denoiser
 
@@ -48,8 +49,8 @@ def test_numbers_in_a_row_are_a_context_too() -> None:
     assert found == again.predict({1: 0.0, 0: 3.0}) == pytest.approx([0.025, 0.975])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
+@each(
+    "arguments, said",
     [
         (([2.0, 1.0], "cool", 1.0, 0.5), "action: 'cool'; allowed: heat, 7"),
         (([2.0, 1.0], "heat", np.nan, 0.5), "cost: nan has a value that is not finite"),

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.adapters.denoising.channels import DIM, MEAN, NOISE_COV, TOLD, readings, with_gaps
+from tests.each import each
 from unfog import calibrate
 from unfog.adapters.sklearn import Denoiser
 from unfog.agents.denoise.exact import Exact
@@ -112,8 +113,8 @@ def test_a_coordinate_without_noise_stays() -> None:
 X = readings(20, seed=5).noisy
 
 
-@pytest.mark.parametrize(
-    ("settings", "told", "words"),
+@each(
+    "settings, told, words",
     [
         ({"kind": "robust"}, {}, r"^kind: 'robust'; allowed: exact, drift"),
         ({"output": "sd"}, {}, r"^output: 'sd'; allowed: mean, mean\+sd, draws"),
@@ -236,7 +237,7 @@ def test_true_contexts_may_have_the_gaps_of_pandas() -> None:
         Denoiser().fit(drawn.noisy, true=[["a"] * DIM] * 60)
 
 
-@pytest.mark.parametrize("gap", [0.0, np.nan])
+@each("gap", [0.0, np.nan])
 def test_readings_that_overflow_are_refused(gap: float) -> None:
     huge = X * 1e160
     huge[0, 0] = gap

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from unfog.adapters.sklearn import Denoiser
 from unfog.adapters.wrap import Contexts, Names, Table, readings
 from unfog.maths.arrays import Array
@@ -161,7 +162,7 @@ def test_of_some_rows_more_is_said_than_of_others() -> None:
         np.testing.assert_allclose(one, right, rtol=1e-12)
 
 
-@pytest.mark.parametrize("said", [{"noise_cov": [NOISE]}, {"groups": ["a"]}, {"noise_cov": 3.0}])
+@each("said", [{"noise_cov": [NOISE]}, {"groups": ["a"]}, {"noise_cov": 3.0}])
 def test_what_is_said_of_rows_is_said_of_each(said: dict[str, Any]) -> None:
     [field] = said
     for verb in (decided, learnt, Contexts.asking):
@@ -169,9 +170,7 @@ def test_what_is_said_of_rows_is_said_of_each(said: dict[str, Any]) -> None:
             verb(Contexts(denoiser()), np.zeros((2, 2)), **said)
 
 
-@pytest.mark.parametrize(
-    "bad", ["text", [[1.0], [1.0, 2.0]], [[np.inf, 1.0]], [[True, False]], np.zeros((2, 2, 2)), []]
-)
+@each("bad", ["text", [[1.0], [1.0, 2.0]], [[np.inf, 1.0]], [[True, False]], np.zeros((2, 2, 2)), []])
 def test_readings_are_rows_of_numbers(bad: Any) -> None:
     with pytest.raises(unfog.InputError, match=r"^contexts: .*; allowed: rows of numbers, nan where"):
         readings("contexts", bad)
@@ -199,7 +198,7 @@ def test_columns_stay_where_they_were_and_what_else_is_said_follows() -> None:
     assert len(right) == 4
 
 
-@pytest.mark.parametrize("as_is", [[3], [0, 1, 2]])
+@each("as_is", [[3], [0, 1, 2]])
 def test_columns_that_pass_as_they_are_are_columns_of_the_context(as_is: list[int]) -> None:
     with pytest.raises(unfog.InputError, match=r"^as_is: .*; allowed: columns of a context that has 3"):
         both("mean", as_is)

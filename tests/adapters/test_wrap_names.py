@@ -7,6 +7,7 @@ import pytest
 
 import unfog
 from tests.adapters.test_wrap_contexts import MEAN, READING, denoiser
+from tests.each import each
 from unfog.adapters.wrap import Contexts, Names
 
 
@@ -24,7 +25,7 @@ def test_numbers_are_names_that_say_their_column() -> None:
         assert found == {"one": 1.0, 0: right[0], 1: right[1]}
 
 
-@pytest.mark.parametrize("context", [{"wind": -1.0, "heat": 6.0}, {0: 6.0, 2: 1.0}, {}])
+@each("context", [{"wind": -1.0, "heat": 6.0}, {0: 6.0, 2: 1.0}, {}])
 def test_names_that_nobody_told_are_refused(context: dict[Any, Any]) -> None:
     named = Names(Contexts(denoiser()), [])
     said = r"^names: missing; allowed: the names of what the denoiser denoises, in the order of its columns$"
@@ -53,8 +54,8 @@ def test_names_told_have_to_fit_the_denoiser() -> None:
     assert Names(Contexts(fitted()), ["one"], ["heat", "wind"]).names == ["heat", "wind"]
 
 
-@pytest.mark.parametrize(
-    ("context", "said"),
+@each(
+    "context, said",
     [
         ([6.0, -1.0], r"^context: \[6.0, -1.0\]; allowed: numbers by name"),
         ({"heat": "hot"}, "^context.heat: 'hot'; allowed: a number, or None where it was lost"),

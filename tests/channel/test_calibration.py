@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 import unfog
+from tests.each import each
 from tests.problems import covariance_error, spd, within
 from unfog.channel.calibration import Calibration, affine, calibrate
 from unfog.maths.arrays import Array, Ints
@@ -205,7 +206,7 @@ BAD: dict[str, tuple[npt.ArrayLike, npt.ArrayLike, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_pairs_that_cannot_be_used_are_refused_by_name(case: str) -> None:
     noisy, true, why = BAD[case]
     with pytest.raises(InputError, match=f"^{why}"):
@@ -221,7 +222,7 @@ BAD_GROUPS: dict[str, tuple[npt.ArrayLike, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_GROUPS)
+@each("case", BAD_GROUPS)
 def test_bad_groups_are_refused_by_name(case: str) -> None:
     groups, why = BAD_GROUPS[case]
     with pytest.raises(InputError, match=f"^{why}"):
@@ -246,7 +247,7 @@ def test_readings_without_a_truth_are_not_left_out_in_silence(rng: np.random.Gen
     assert timed.design.notes == (f"{said}used for the constants of time alone.",)
 
 
-@pytest.mark.parametrize("field", ["raw", "true"])
+@each("field", ["raw", "true"])
 def test_a_sensor_that_says_nothing_is_refused(field: str) -> None:
     flat = np.where(np.arange(D) == 1, 0.1, NOISY)
     with pytest.raises(InputError, match=f"^{field}: column 1 is constant"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from unfog.channel.channel import Channel, as_it_is, channel, standard
 from unfog.channel.dynamics import Moving, Tempo
 from unfog.maths.mixture import Mixture
@@ -72,8 +73,8 @@ def test_what_moves_in_time_is_scaled_like_the_rest() -> None:
     np.testing.assert_allclose(np.diag(known.tempo.bias.walk), [1 / 4e6, 1 / 2.25])
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
+@each(
+    "change, field",
     [
         ({"noise_cov": None}, "channel.noise_cov"),
         ({"noise_cov": -1.0}, "channel.noise_cov"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from tests.each import each
 from tests.problems import spd
 from unfog.channel import deconvolution
 from unfog.channel.deconvolution import deconvolve
@@ -96,8 +97,8 @@ def test_seeds_repeat() -> None:
     np.testing.assert_array_equal(first.means, again.means)
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
+@each(
+    "change, complaint",
     [
         ({"noisy": [1.0, 2.0]}, r"^noisy: .*has shape \(2,\); allowed: a matrix"),
         ({"noisy": [[1.0, np.nan]] * 9}, "^noisy: .*not finite; allowed: a matrix"),
@@ -115,9 +116,7 @@ def test_refusals(change: dict[str, object], complaint: str) -> None:
         deconvolve(fields.pop("noisy"), fields.pop("noise_cov"), **fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "column", [lambda x: 0 * x + 2.0, lambda x: 3 * x - 1.0], ids=["constant", "collinear"]
-)
+@each("column", [lambda x: 0 * x + 2.0, lambda x: 3 * x - 1.0])
 def test_readings_that_do_not_spread_are_refused(column: Any) -> None:
     first = np.random.default_rng(1).normal(size=60)
     with pytest.raises(InputError, match=r"^noisy: it does not spread in every direction; allowed: "):

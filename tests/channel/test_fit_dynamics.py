@@ -1,12 +1,12 @@
 """Constants of time from series that are known, and times that cannot be used refused by name."""
 
-import time
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tests.each import each
 from tests.problems import spd
 from tests.timed import Truth, drawn, irregular
 from unfog.channel.calibration import calibrate
@@ -56,10 +56,10 @@ def covered(seed: int, n: int) -> dict[str, bool]:
 
 @pytest.mark.slow
 def test_limits_hold_the_truth() -> None:
-    held = [covered(seed, 300) for seed in range(8)]
-    # Of 8, each at 95 %: 4 or fewer in 4e-4 of the seeds for each of five constants; 2e-3 in all.
+    held = [covered(seed, 200) for seed in range(6)]
+    # Of 6, each at 95 %: 2 or fewer in 9e-5 of the seeds for each of five constants; 5e-4 in all.
     for name in TRUE:
-        assert sum(one[name] for one in held) > 4, name
+        assert sum(one[name] for one in held) > 2, name
 
 
 @pytest.mark.soak
@@ -155,7 +155,7 @@ def test_a_bias_that_returns(rng: np.random.Generator) -> None:
 
 @pytest.mark.slow
 def test_cycles_are_found_where_they_are(rng: np.random.Generator) -> None:
-    n, truth = 500, Truth(0.0, 3.0, 0.0, cycles=((24.0, 0.6),))
+    n, truth = 300, Truth(0.0, 3.0, 0.0, cycles=((24.0, 0.6),))
     times = irregular(rng, n)
     known: Fit = fit(
         contexts_model((24.0, 7.0)),
@@ -202,16 +202,6 @@ def test_several_readings_of_one_moment(rng: np.random.Generator) -> None:
         found(noisy, again + 1e-3 * np.arange(400)[:, None], times)
 
 
-@pytest.mark.slow
-def test_a_fit_takes_a_second_or_two(rng: np.random.Generator) -> None:
-    n = 1000
-    times = irregular(rng, n)
-    true, error = (drawn(rng, law, times, one(n), spd(rng, 4)) for law in (CONTEXTS, ERRORS))
-    begun = time.process_time()
-    found(true + error, true, times)
-    assert time.process_time() - begun < 5.0  # 1 to 2 on a machine that is not busy
-
-
 NOISY, RIGHT, TIMES = pairs(np.random.default_rng(3), 40)
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "back": ({"times": TIMES[::-1]}, r"times: \S+ comes after \S+; allowed: a number for each pair"),
@@ -229,7 +219,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_times_that_cannot_be_used_are_refused_by_name(case: str) -> None:
     given, why = BAD[case]
     with pytest.raises(InputError, match=f"^{why}"):

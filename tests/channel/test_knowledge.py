@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.problems import given, spd
 from unfog.channel import knowledge
 from unfog.maths.arrays import Array
@@ -45,7 +46,7 @@ def test_all_measured_is_the_conditional(case: Case) -> None:
     np.testing.assert_allclose(found.cov, cov, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("mask", MASKS, ids=str)
+@each("mask", MASKS)
 def test_some_measured_is_the_conditional_whatever_stands_in_for_the_rest(mask: Array, case: Case) -> None:
     found = knowledge.masked_shrinkage(case.mean, case.context, case.noise, mask)
     mean, cov = case.truth(mask)

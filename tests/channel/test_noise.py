@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.problems import inverse, spd
 from unfog.channel import noise as noise_fit
 from unfog.channel.noise import Fit, Sums, bias, fit
@@ -63,7 +64,7 @@ def test_it_solves_its_equation(n: int, u: int, monkeypatch: pytest.MonkeyPatch)
     assert np.abs(left(np.diag(TOLD), *drawn[0])).max() > 0.05
 
 
-@pytest.mark.parametrize(("n", "u"), CASES)
+@each("n, u", CASES)
 def test_the_bias_goes_with_the_noise(n: int, u: int) -> None:
     sums, drawn = make(n, u)
     found = fit(TOLD, sums)

@@ -5,6 +5,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.channel.studies import BIAS, CONTEXT, MEAN, NOISE, D, Sensor
+from tests.each import each
 from tests.problems import spd, within
 from unfog.channel.studies import calibrate_replicates
 from unfog.validation import InputError
@@ -118,7 +119,7 @@ BAD: dict[str, tuple[npt.ArrayLike, npt.ArrayLike | None, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_studies_that_repeat_too_little_are_refused(case: str) -> None:
     readings, owners, why = BAD[case]
     with pytest.raises(InputError, match=f"^{why}"):

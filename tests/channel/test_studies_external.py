@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.channel.studies import BIAS, CONTEXT, NOISE, D, Sensor
+from tests.each import each
 from tests.problems import spd
 from unfog.channel.studies import calibrate_external
 from unfog.validation import InputError
@@ -88,7 +89,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_what_must_be_told_is_asked_for(case: str) -> None:
     given, why = BAD[case]
     with pytest.raises(InputError, match=f"^{why}"):

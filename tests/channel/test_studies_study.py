@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.channel.studies import NOISE, Sensor
+from tests.each import each
 from unfog.channel.studies import Asked, study
 from unfog.validation import InputError
 
@@ -26,7 +27,7 @@ GOOD: dict[str, list[tuple[Any, Any, dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("design", GOOD)
+@each("design", GOOD)
 def test_the_design_follows_from_what_is_given(design: str) -> None:
     for noisy, true, given in GOOD[design]:
         found = study(noisy, true, design, Asked(**given))
@@ -107,7 +108,7 @@ BAD: dict[str, tuple[Any, Any, str | None, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_a_study_that_is_not_one_is_refused_with_what_it_needs(case: str) -> None:
     noisy, true, design, given, why = BAD[case]
     with pytest.raises(InputError, match=f"^{why}"):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.evaluation.logs import World
 from unfog.evaluation.context import Scene
 from unfog.evaluation.evaluate import evaluated
@@ -16,7 +17,7 @@ def shown(log: Log, known: np.ndarray) -> Log:
     return log._replace(true=np.where(known[:, None], log.true, np.nan))
 
 
-@pytest.mark.parametrize("alone", [False, True])
+@each("alone", [False, True])
 @pytest.mark.parametrize(
     ("how", "said"),
     [

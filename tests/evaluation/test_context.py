@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.evaluation.logs import World
 from unfog.evaluation.context import Scene
 from unfog.validation import InputError
@@ -29,8 +30,8 @@ def test_with_few_true_contexts_readings_are_taken_as_they_are_and_it_is_said() 
     assert Scene(WORLD.log(60, 1), WORLD.channel).about_channel == "The channel is the one that was told."
 
 
-@pytest.mark.parametrize(
-    ("told", "words"),
+@each(
+    "told, words",
     [
         ({"features": "product"}, r"^actions: None; allowed: numbers for each of the 3 arms"),
         (

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.evaluation.logs import World
 from unfog.evaluation.context import Scene
 from unfog.evaluation.estimators import ESTIMATORS, Case, Clipped, Switch, chosen
@@ -83,8 +84,8 @@ def test_formulas_by_hand() -> None:
         np.testing.assert_allclose(value(estimators[name].scores(one)).mean, mean, rtol=1e-12)
 
 
-@pytest.mark.parametrize("shift", [100.0, -1e4])
-@pytest.mark.parametrize("which", ["across", "forward"])
+@each("shift", [100.0, -1e4])
+@each("which", ["across", "forward"])
 def test_a_constant_added_to_rewards_moves_doubly_robust_by_that(which: str, shift: float) -> None:
     """Rounds before the first model would else weigh it by w, and decide."""
     log = WORLD.log(300, 14)
@@ -107,7 +108,7 @@ def test_a_threshold_cuts_where_it_pays() -> None:
     assert chosen(heavy, lambda at: np.minimum(heavy, at) * 1.0) == 8.0
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_thresholds_are_those_of_least_error_by_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     weight, reward = rng.exponential(1.0, 200) ** 2, rng.normal(0.3, 1.0, 200)

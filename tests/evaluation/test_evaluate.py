@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.evaluation.logs import World
 from unfog.evaluation.context import Scene
 from unfog.evaluation.estimators import ESTIMATORS, Case
@@ -93,8 +94,8 @@ def extremes() -> list[tuple[str, Log]]:
     ]
 
 
-@pytest.mark.parametrize("told", [True, False])
-@pytest.mark.parametrize(("name", "log"), extremes())
+@each("told", [True, False])
+@each("name, log", extremes())
 def test_odd_logs_have_values(name: str, log: Log, told: bool) -> None:
     """Finite ones, or none where nothing can be said; where rewards are constant, that constant."""
     policies = ["logger", "uniform", "always:a", "fitted", "fitted-noisy", "naive"]
@@ -113,8 +114,8 @@ def test_a_policy_without_support_is_said_to_have_none() -> None:
     assert any("could not be drawn, in 100.0% of rounds" in note for note in found.attrs["notes"])
 
 
-@pytest.mark.parametrize(
-    ("told", "words"),
+@each(
+    "told, words",
     [
         (
             {"estimators": "best"},

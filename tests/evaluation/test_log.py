@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.evaluation.readers import logs
 from tests.live.ground import opened, problem
 from unfog.evaluation.log import Log
@@ -58,8 +59,8 @@ CELLS = [
 ]
 
 
-@pytest.mark.parametrize(("spoil", "words"), CELLS, ids=[words[:30] for _, words in CELLS])
 @pytest.mark.parametrize("how", ["mapping", "quick", "rows"])
+@each("spoil, words", CELLS)
 def test_a_cell(spoil: Any, words: str, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = told()
     spoil(table)
@@ -142,7 +143,7 @@ COLUMNS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("columns", "words"), COLUMNS)
+@each("columns, words", COLUMNS)
 def test_columns(columns: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as error:
         read(told(), columns=columns)
@@ -211,8 +212,8 @@ def test_lengths_and_numbers_of_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-@pytest.mark.parametrize(
-    ("rows", "words"),
+@each(
+    "rows, words",
     [
         (["1,a,1,0.5", "2,b,1"], "row 3: 3 values; allowed: 4 values, one for each column"),
         (["1,a,1,0.5,7", "2,b,1"], "row 2: 5 values; allowed: 4 values, one for each column"),
@@ -236,8 +237,8 @@ def spoilt(**parts: Any) -> Log:
     return logs.simulated(12)._replace(**parts)
 
 
-@pytest.mark.parametrize(
-    ("log", "words"),
+@each(
+    "log, words",
     [
         (
             spoilt(reward=np.ones(11)),
@@ -282,7 +283,7 @@ OBP: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("parts", "words"), OBP)
+@each("parts, words", OBP)
 def test_feedback_of_obp(parts: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as error:
         read(to_obp(logs.simulated(12)) | parts)
@@ -336,7 +337,7 @@ DSJSON: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("spoil", "words"), DSJSON, ids=[words[:30] for _, words in DSJSON])
+@each("spoil, words", DSJSON)
 def test_dsjson(spoil: Any, words: str, tmp_path: Path) -> None:
     objects = logs.dsjson(logs.simulated(12))
     if "action 1" in words:

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import pytest
 
+from tests.each import each
 from unfog.evaluation import model as models
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3, 4, 7, 40, 997])
-@pytest.mark.parametrize("kind", [models.across, models.forward])
+@each("rounds", [1, 2, 3, 4, 7, 40, 997])
+@each("kind", [models.across, models.forward])
 def test_every_round_is_spoken_of_once_in_order_and_never_by_who_saw_it(
     kind: Callable[[int], Iterator[models.Fold]], rounds: int
 ) -> None:
@@ -23,14 +23,14 @@ def test_every_round_is_spoken_of_once_in_order_and_never_by_who_saw_it(
             assert fold.learns(other.test) == within.any()
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3, 40, 997])
+@each("rounds", [1, 2, 3, 40, 997])
 def test_across_learns_from_all_others_and_forward_from_all_before(rounds: int) -> None:
     assert all(len(fold.train) + len(fold.test) == rounds for fold in models.across(rounds))
     for fold in models.forward(rounds):
         np.testing.assert_array_equal(fold.train, np.arange(fold.test[0]))
 
 
-@pytest.mark.parametrize("rounds", [1, 40, 200, 4000])
+@each("rounds", [1, 40, 200, 4000])
 def test_the_first_model_has_seen_a_hundred_rounds_or_a_quarter(rounds: int) -> None:
     first, *rest = models.forward(rounds)
     assert len(first.train) == 0

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.evaluation.logs import World
 from unfog.evaluation.context import Scene
 from unfog.evaluation.policies import policies, silent
@@ -74,8 +75,8 @@ BAD[4] = [0.5, 0.6, -0.1]
 SHORT = np.full((30, 3), 0.3)
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
+@each(
+    "given, words",
     [
         ([], r"^policies: none; allowed: logger, uniform, "),
         ("", r"^policies: none; "),

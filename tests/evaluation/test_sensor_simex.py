@@ -1,23 +1,23 @@
 """Curves that are read off elsewhere, and errors by leaving out."""
 
 import numpy as np
-import pytest
 
+from tests.each import each
 from unfog.evaluation.sensor import CURVES, DEGREES, STRETCHES, coefficients, jackknife
 
 LEVELS = np.array([0.0, 0.5, 1.0, 1.5, 2.0])
 MODEL = np.array([0.7, 0.65, 0.61, 0.585, 0.57])
 
 
-@pytest.mark.parametrize("curve", DEGREES)
-@pytest.mark.parametrize("at", [-1.0, -0.25])
+@each("curve", DEGREES)
+@each("at", [-1.0, -0.25])
 def test_a_polynomial_is_read_off_exactly(curve: str, at: float) -> None:
     truth = np.random.default_rng(1).normal(size=DEGREES[curve] + 1)
     found = coefficients(curve, LEVELS, at, MODEL, 0.8) @ np.polyval(truth, LEVELS)
     np.testing.assert_allclose(found, np.polyval(truth, at), rtol=1e-9)
 
 
-@pytest.mark.parametrize("curve", DEGREES)
+@each("curve", DEGREES)
 def test_through_other_values_it_is_least_squares(curve: str) -> None:
     values = np.random.default_rng(2).normal(size=5)
     fit = np.polyfit(LEVELS, values, DEGREES[curve])
@@ -30,7 +30,7 @@ def test_the_models_curve_is_a_line_over_what_the_model_says() -> None:
     np.testing.assert_allclose(found, 2.0 - 3.0 * 0.8, rtol=1e-9)
 
 
-@pytest.mark.parametrize("curve", CURVES)
+@each("curve", CURVES)
 def test_at_level_zero_a_constant_is_that_constant(curve: str) -> None:
     for at in (-1.0, 0.0):
         np.testing.assert_allclose(coefficients(curve, LEVELS, at, MODEL, 0.8).sum(), 1.0, rtol=1e-9)

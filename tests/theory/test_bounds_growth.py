@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.each import each
 from unfog.maths.arrays import Array
 from unfog.theory import bounds
 from unfog.validation import InputError
@@ -10,8 +11,8 @@ from unfog.validation import InputError
 POINTS = np.array([10.0, 30.0, 100.0, 400.0, 1000.0])
 
 
-@pytest.mark.parametrize("power", [-1.0, 0.0, 0.5, 1.0, 2.7])
-@pytest.mark.parametrize("scale", [1e-6, 3.0, 1e8])
+@each("power", [-1.0, 0.0, 0.5, 1.0, 2.7])
+@each("scale", [1e-6, 3.0, 1e8])
 def test_a_power_law_has_its_exponent_and_no_error(power: float, scale: float) -> None:
     found = bounds.exponent(POINTS, np.tile(scale * POINTS**power, (5, 1)))
     assert found.mean == pytest.approx(power, abs=1e-12)
@@ -67,20 +68,20 @@ def test_trials_may_be_zero_or_negative_where_the_mean_is_not() -> None:
     assert found.se == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("others", [0.0, -0.1])
+@each("others", [0.0, -0.1])
 def test_a_mean_above_zero_thanks_to_one_trial_has_no_standard_error(others: float) -> None:
     found = bounds.exponent(POINTS, np.stack([others * POINTS, others * POINTS, 4 * POINTS]))
     assert found.mean == pytest.approx(1)
     assert np.isnan(found.se)
 
 
-@pytest.mark.parametrize("points", [[5.0], [5.0, 5.0], [0.0, 1.0], [-1.0, 1.0]])
+@each("points", [[5.0], [5.0, 5.0], [0.0, 1.0], [-1.0, 1.0]])
 def test_odd_points_are_refused(points: list[float]) -> None:
     with pytest.raises(InputError, match=r"^points: "):
         bounds.exponent(np.array(points), np.ones((3, len(points))))
 
 
-@pytest.mark.parametrize("worst", [0.0, -1.0])
+@each("worst", [0.0, -1.0])
 def test_means_that_have_no_logarithm_are_refused(worst: float) -> None:
     with pytest.raises(InputError, match=r"^values: .*means above zero"):
         bounds.exponent(np.array([1.0, 2.0]), np.array([[1.0, worst], [1.0, worst]]))

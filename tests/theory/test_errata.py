@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from tests.each import each
 from tests.problems import given, inverse, random_knowledge
 from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import matrix
@@ -52,15 +53,15 @@ def test_the_printed_information_of_two_rounds_is_too_small(bias: float) -> None
     assert information.isotropic(d, context, noise, bias, 2) >= truth
 
 
-@pytest.mark.parametrize("bias", [0.01, 0.5, 2.0, 50.0])
-@pytest.mark.parametrize("noise", [0.1, 1.0, 30.0])
+@each("bias", [0.01, 0.5, 2.0, 50.0])
+@each("noise", [0.1, 1.0, 30.0])
 def test_the_corrected_information_is_never_too_small(noise: float, bias: float) -> None:
     horizon = np.unique(np.geomspace(1, 10**6, 60).round())
     truth = information.total(world(2, 0.8, noise, bias, 1.0), horizon)
     assert (truth <= information.isotropic(2, 0.8, noise, bias, horizon)).all()
 
 
-@pytest.mark.parametrize("horizon", [2, 20, 1000, 10**6])
+@each("horizon", [2, 20, 1000, 10**6])
 def test_it_is_too_small_at_any_horizon(horizon: int) -> None:
     """Much noise and a large bias leave no room in ln(1 + x) <= x: Euler's constant stays missing."""
     truth = information.total(world(1, 1e-3, 10.0, 100.0, 1.0), horizon)
@@ -76,8 +77,8 @@ def outside(m: int, prior: float, delta: float) -> tuple[float, float, float]:
     return whole, float(norm.sf(limit)), float(limit)
 
 
-@pytest.mark.parametrize("delta", [0.5, 0.1, 1e-3])
-@pytest.mark.parametrize("m", [1, 2, 5])
+@each("delta", [0.5, 0.1, 1e-3])
+@each("m", [1, 2, 5])
 def test_the_tail_has_one_delta_not_two(m: int, delta: float) -> None:
     prior, horizon = 0.3, 7
     known = random_knowledge(2, m, m)._replace(prior_mean=np.zeros(m), prior_cov=prior * np.eye(m))
@@ -181,7 +182,7 @@ def test_the_plugins_divergence_is_not_the_information(setting: str) -> None:
     assert plugin[0] > 1.2 * exact[0]
 
 
-@pytest.mark.parametrize("reward_var", [0.01, 0.5])
+@each("reward_var", [0.01, 0.5])
 def test_term_3_has_the_variance_of_rewards_not_its_square(reward_var: float) -> None:
     d, horizon = 3, 50
     prior = d * reward_var / horizon
@@ -191,7 +192,7 @@ def test_term_3_has_the_variance_of_rewards_not_its_square(reward_var: float) ->
     assert bounds.lemma_1(case, horizon, "printed").parts["mismatch"] == pytest.approx(bound)
 
 
-@pytest.mark.parametrize("reward_var", [4.0, 30.0])
+@each("reward_var", [4.0, 30.0])
 def test_the_elliptical_potential_is_of_scaled_precisions(
     reward_var: float, rng: np.random.Generator
 ) -> None:
@@ -358,7 +359,7 @@ def test_gaussian_contexts_escape_the_potential_rarely_where_the_prior_is_narrow
     assert stats.chi2(1).sf(2.51) > 0.1  # lambda = sigma^2, which setting 2 allows: not rare
 
 
-@pytest.mark.parametrize("horizon", [3, 100, 10**6])
+@each("horizon", [3, 100, 10**6])
 def test_the_rate_of_theorem_1_is_that_of_choosing_at_random(horizon: int) -> None:
     d, arms = 3, 6
     case, _ = a_case(world(d, 0.8, 1.2, 0.9, d / horizon), arms)

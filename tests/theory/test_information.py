@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.problems import covariance_error, inverse, random_knowledge, spd, within
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
@@ -63,7 +64,7 @@ def past(model: Joint, rounds: int, setting: str) -> list[int]:
 
 
 @pytest.mark.parametrize("setting", information.SETTINGS)
-@pytest.mark.parametrize("seed", [1, 2])
+@each("seed", [1, 2])
 def test_what_the_history_says_of_the_bias_is_the_dense_mutual_information(setting: str, seed: int) -> None:
     known = random_knowledge(seed)
     model = joint(known, 4)
@@ -73,7 +74,7 @@ def test_what_the_history_says_of_the_bias_is_the_dense_mutual_information(setti
 
 
 @pytest.mark.parametrize("setting", information.SETTINGS)
-@pytest.mark.parametrize("seed", [1, 2])
+@each("seed", [1, 2])
 def test_the_exact_denoisers_number_is_the_dense_conditional_information(setting: str, seed: int) -> None:
     known = random_knowledge(seed)
     model = joint(known, 4)
@@ -132,7 +133,7 @@ def mean_is(values: Array, truth: float) -> bool:
 
 
 @pytest.mark.parametrize("setting", information.SETTINGS)
-@pytest.mark.parametrize("t", [1, 2, 9])
+@each("t", [1, 2, 9])
 def test_expected_divergences_are_those_of_simulated_rounds(
     t: int, setting: str, rng: np.random.Generator
 ) -> None:
@@ -154,7 +155,7 @@ def test_the_plugins_covariance_is_that_of_its_error(setting: str, rng: np.rando
     assert within(np.cov(error.T), p.plugin_cov, covariance_error(p.plugin_cov, DRAWS))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_in_setting_1_the_exact_denoiser_is_one_round_ahead(seed: int) -> None:
     known, rounds = random_knowledge(seed), np.arange(1, 40)
     exact = information.of_round(known, rounds, "unobserved", "exact")
@@ -165,7 +166,7 @@ def test_in_setting_1_the_exact_denoiser_is_one_round_ahead(seed: int) -> None:
     assert excess(known, rounds).sum() == pytest.approx(ends, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_in_setting_2_it_is_not(seed: int) -> None:
     known, rounds = random_knowledge(seed), np.arange(1, 40)
     exact = information.of_round(known, rounds, "delayed", "exact")
@@ -173,7 +174,7 @@ def test_in_setting_2_it_is_not(seed: int) -> None:
     assert (exact < information.of_round(known, rounds, "delayed")).all()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_neither_denoisers_sum_exceeds_what_the_pairs_say(seed: int) -> None:
     """Of T rounds, not T - 1: the first round's context already speaks."""
     known, horizon = random_knowledge(seed), np.array([1, 2, 5, 100, 10**6])
@@ -196,7 +197,7 @@ SCALES = [(1e-6, 1, 1), (1, 1e-6, 1), (1, 1, 1e-6), (1, 1, 1e9), (1e8, 1, 1), (1
 
 
 @pytest.mark.parametrize(("setting", "denoiser"), BOTH)
-@pytest.mark.parametrize("scales", SCALES)
+@each("scales", SCALES)
 def test_sums_of_extreme_covariances(scales: tuple[float, ...], setting: str, denoiser: str) -> None:
     plain = random_knowledge(3)
     context, noise, bias = (
@@ -214,9 +215,9 @@ def test_sums_of_extreme_covariances(scales: tuple[float, ...], setting: str, de
     np.testing.assert_allclose(found, np.cumsum(truth), rtol=1e-7, atol=1e-11)
 
 
-@pytest.mark.parametrize("setting", information.SETTINGS)
-@pytest.mark.parametrize("small", [1e-4, 1e-8, 1e-12])
-@pytest.mark.parametrize("shape", ["a multiple of I", "any"])
+@each("setting", information.SETTINGS)
+@each("small", [1e-4, 1e-8, 1e-12])
+@each("shape", ["a multiple of I", "any"])
 def test_little_bias_leaves_the_plugin_a_little_above_the_exact_denoiser(
     shape: str, small: float, setting: str
 ) -> None:
@@ -232,7 +233,7 @@ def test_little_bias_leaves_the_plugin_a_little_above_the_exact_denoiser(
     np.testing.assert_allclose(plugin - exact, gained, rtol=0.02 + 2000 * small)
 
 
-@pytest.mark.parametrize("large", [1e50, 1e300])
+@each("large", [1e50, 1e300])
 def test_contexts_without_measure_make_every_round_the_first(large: float) -> None:
     """Nothing is learnt of the bias in setting 1: the number of a round is 1/2 ln det(I + G N^-1)."""
     known = random_knowledge(1)._replace(context_cov=large * np.eye(3))
@@ -243,7 +244,7 @@ def test_contexts_without_measure_make_every_round_the_first(large: float) -> No
         assert np.isfinite(information.total(known, 10**6, "delayed", denoiser))
 
 
-@pytest.mark.parametrize(("setting", "denoiser"), BOTH)
+@each("setting, denoiser", BOTH)
 def test_many_horizons_close_together_are_those_far_apart(setting: str, denoiser: str) -> None:
     known, horizon = random_knowledge(5), np.arange(3000, 0, -1).reshape(2, 1500)
     found = information.total(known, horizon, setting, denoiser)
@@ -253,7 +254,7 @@ def test_many_horizons_close_together_are_those_far_apart(setting: str, denoiser
         assert found[place] == pytest.approx(alone, rel=1e-12)
 
 
-@pytest.mark.parametrize("horizon", [1, 2, 7, 500])
+@each("horizon", [1, 2, 7, 500])
 def test_multiples_of_i_are_d_times_one_dimension(horizon: int) -> None:
     d, context, noise, bias = 4, 0.8, 1.7, 2.3
     eye = np.eye(d)
@@ -274,7 +275,7 @@ def test_harmonic_sums() -> None:
     np.testing.assert_allclose(information.harmonic(start, horizon), truth, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("setting", "denoiser"), BOTH)
+@each("setting, denoiser", BOTH)
 def test_many_horizons_at_once_are_one_by_one(setting: str, denoiser: str) -> None:
     known, horizon = random_knowledge(2), np.array([[1, 5], [30, 1_000_000]])
     for function in (information.of_round, information.total):
@@ -293,14 +294,14 @@ def test_more_noise_on_the_bias_tells_more_of_the_context(rng: np.random.Generat
         assert before < after
 
 
-@pytest.mark.parametrize("value", [0, -3, 2.5, np.inf, np.nan, "5", [1, 0], [], True, [[1, 2], [3]], None])
+@each("value", [0, -3, 2.5, np.inf, np.nan, "5", [1, 0], [], True, [[1, 2], [3]], None])
 def test_odd_horizons_are_refused_by_name(value: object) -> None:
     with pytest.raises(InputError, match=r"^horizon: .*whole numbers from 1 on"):
         information.total(random_knowledge(1), value)
 
 
-@pytest.mark.parametrize(
-    ("field", "settings"),
+@each(
+    "field, settings",
     [("setting", {"setting": "seen"}), ("denoiser", {"denoiser": "best"})],
 )
 def test_unknown_names_are_refused(field: str, settings: dict[str, str]) -> None:

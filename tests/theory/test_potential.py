@@ -1,9 +1,9 @@
 """How likely a round is beyond the elliptical potential: against exact tails and simulation."""
 
 import numpy as np
-import pytest
 from scipy import stats
 
+from tests.each import each
 from tests.problems import random_knowledge
 from unfog.maths.arrays import Array
 from unfog.theory import bounds
@@ -26,8 +26,8 @@ def test_the_step_holds_up_to_the_limit() -> None:
     assert 2 * np.log1p(LIMIT + 0.01) < LIMIT + 0.01
 
 
-@pytest.mark.parametrize("least", [1.0, 5.0, 20.0, 60.0])
-@pytest.mark.parametrize("mean", [0.0, 0.7])
+@each("least", [1.0, 5.0, 20.0, 60.0])
+@each("mean", [0.0, 0.7])
 def test_the_tail_is_above_the_exact_one_and_not_far(mean: float, least: float) -> None:
     spread, d = 0.8, 4
     exact = stats.ncx2(d, d * mean**2 / spread + 1e-12).sf(least / spread)
@@ -35,7 +35,7 @@ def test_the_tail_is_above_the_exact_one_and_not_far(mean: float, least: float) 
     assert exact <= found <= min(1, 100 * exact)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_rounds_are_beyond_no_more_often_than_it_says(seed: int, rng: np.random.Generator) -> None:
     case, matrices = posed(seed, 0.5)
     known, zero = case.known, np.zeros(3)

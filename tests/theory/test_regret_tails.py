@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.each import each
 from unfog.maths.arrays import Array
 from unfog.simulation.plan import quarters
 from unfog.theory import regret
@@ -29,7 +30,7 @@ def test_lines_are_linear_and_what_flattens_is_not() -> None:
     assert share(t, t**0.5, np.log(t), 2 * t) == 0.5
 
 
-@pytest.mark.parametrize(("last", "right"), [(9.0, 1), (8.99, 0), (10.0, 1), (1e9, 1)])
+@each("last, right", [(9.0, 1), (8.99, 0), (10.0, 1), (1e9, 1)])
 def test_the_bound_is_nine_tenths_of_the_quarter_before(last: float, right: int) -> None:
     half, before = np.array([3.0]), np.array([13.0])
     assert regret.linear_share(half, before, before + last) == right

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from tests.each import each
 from tests.problems import covariance_error, quadratic_phi, random_problem, spd, within
 from unfog.channel.knowledge import BEYOND
 from unfog.features.linear import Product, matrix
@@ -157,111 +158,54 @@ def test_the_defaults_are_the_papers() -> None:
     assert not known.prior_mean.any()
 
 
-def test_units_may_differ_between_coordinates() -> None:
-    cov = np.diag([1e-9, 1.0, 1e9])
-    assert np.array_equal(GaussianProblem(dim=3, context_cov=cov).knowledge().context_cov, cov)
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("dim", 0, "a whole number, at least 1 and at most 1000"),
+        ("context_mean", [1, 2, 3], "a number or a list of 2 numbers"),
+        ("prior_mean", [1, 2, 3], "a number or a list of 2 numbers"),
+        ("context_cov", [[1, 1], [1, 1]], "a positive number, 2 positive numbers or a symmetric"),
+        ("noise_cov", [[1, 1], [1, 1]], "a positive number, 2 positive numbers or a symmetric"),
+        ("bias_cov", [[1, 1], [1, 1]], "a positive number, 2 positive numbers or a symmetric"),
+        ("prior_cov", [[1, 1], [1, 1]], "a positive number, 2 positive numbers or a symmetric"),
+        ("reward_var", 0, "a positive number"),
+        ("action_law", "gamma", "normal, uniform, folded"),
+        ("features", "cubic", "quadratic, product, per_arm, matrix, "),
+        ("reward_outliers", 1.0, ""),
+        ("reward_outlier", float("nan"), ""),
+        ("theta_scale", 0.0, ""),
+    ],
+)
+def test_a_bad_field_is_refused_by_name(field: str, value: Any, allowed: str) -> None:
+    """The checks are tested in `tests/test_validation.py`."""
+    with pytest.raises(InputError, match=rf"^{field}: .*; allowed: {allowed}"):
+        GaussianProblem(**{"dim": 2, "features": "product", field: value})
 
 
-COVARIANCES = ["context_cov", "noise_cov", "bias_cov"]
-BAD_COVARIANCES: dict[str, tuple[object, str]] = {
-    "negative": (-1.0, "has the variance -1"),
-    "zero": (0, "has the variance 0"),
-    "not symmetric": ([[1, 0.5], [0.2, 1]], r"not symmetric, entry \[0\]\[1\] = 0.5 but \[1\]\[0\] = 0.2"),
-    "singular": ([[1, 1], [1, 1]], "is singular"),
-    "indefinite": ([[1, 2], [2, 1]], "is not positive definite"),
-    "negative variance": ([1, -2], "has the variance -2"),
-    "wrong size": (np.eye(3), r"has shape \(3, 3\)"),
-    "wrong length": ([1, 2, 3], r"has shape \(3,\)"),
-    "three axes": (np.ones((2, 2, 2)), r"has shape \(2, 2, 2\)"),
-    "empty": ([], r"has shape \(0,\)"),
-    "nan": (float("nan"), "has a value that is not finite"),
-    "infinite": ([1.0, float("inf")], "has a value that is not finite"),
-    "bool": (True, "is not made of numbers"),
-    "bools": ([True, True], "is not made of numbers"),
-    "text": ("one", "is not made of numbers"),
-    "texts": (["1", "2"], "is not made of numbers"),
-    "none": (None, "is not made of numbers"),
-    "complex": (1j, "is not made of numbers"),
-    "ragged": ([[1, 2], [3]], "is ragged"),
-}
+@each("field", ["features", "action_law"])
+@each("value", ["", None, 3])
+def test_what_is_no_name_is_refused(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=rf"^{field}: .*; allowed: "):
+        GaussianProblem(**{field: value})
 
 
-@pytest.mark.parametrize("field", COVARIANCES)
-@pytest.mark.parametrize("case", BAD_COVARIANCES)
-def test_a_bad_covariance_is_refused_by_name(field: str, case: str) -> None:
-    value, why = BAD_COVARIANCES[case]
-    with pytest.raises(InputError, match=rf"^{field}: .*{why}.*; allowed: a positive number, 2 positive"):
-        GaussianProblem(dim=2, **{field: value})  # type: ignore[arg-type]
+def test_shares_of_rewards_are_below_one_and_not_negative() -> None:
+    for value in (-0.1, 1.0, float("nan"), "0.1"):
+        with pytest.raises(InputError, match=r"^reward_outliers: .*; allowed: "):
+            GaussianProblem(reward_outliers=value)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("case", BAD_COVARIANCES)
-def test_a_bad_prior_covariance_is_refused_by_name(case: str) -> None:
-    value, why = BAD_COVARIANCES[case]
-    with pytest.raises(InputError, match=rf"^prior_cov: .*{why}"):
-        GaussianProblem(dim=2, features="product", prior_cov=value)  # type: ignore[arg-type]
-
-
-BAD_VECTORS: dict[str, object] = {
-    "wrong length": [1, 2, 3],
-    "matrix": [[1, 2], [3, 4]],
-    "nan": [1, float("nan")],
-    "infinite": float("-inf"),
-    "bool": False,
-    "text": "0",
-    "none": None,
-    "ragged": [1, [2, 3]],
-}
-
-
-@pytest.mark.parametrize("field", ["context_mean", "prior_mean"])
-@pytest.mark.parametrize("case", BAD_VECTORS)
-def test_a_bad_mean_is_refused_by_name(field: str, case: str) -> None:
-    with pytest.raises(InputError, match=rf"^{field}: .*allowed: a number or a list of 2 numbers"):
-        GaussianProblem(dim=2, features="product", **{field: BAD_VECTORS[case]})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, "2", None, [2.0], 1j])
-def test_a_bad_reward_variance_is_refused_by_name(value: float) -> None:
-    with pytest.raises(InputError, match=r"^reward_var: .*allowed: a positive number"):
-        GaussianProblem(reward_var=value)
-
-
-@pytest.mark.parametrize("value", [0, -3, True, 2.0, "5", None, float("nan")])
-def test_a_bad_dimension_is_refused_by_name(value: int) -> None:
-    with pytest.raises(InputError, match=r"^dim: .*allowed: a whole number, at least 1"):
-        GaussianProblem(dim=value)
-
-
-BAD_ACTIONS: dict[str, object] = {
-    "none at all": 0,
-    "negative": -4,
-    "bool": True,
-    "not whole": 2.5,
-    "text": "forty",
-    "nothing": None,
-    "one axis": np.ones(5),
-    "nan": np.full((3, 5), np.nan),
-    "bools": np.ones((3, 5), bool),
-    "texts": [["1", "2"]],
-}
-
-
-@pytest.mark.parametrize("case", BAD_ACTIONS)
-def test_bad_actions_are_refused_by_name(case: str) -> None:
-    with pytest.raises(InputError, match=r"^actions: .*allowed: a whole number"):
-        GaussianProblem(actions=BAD_ACTIONS[case])  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("value", ["gamma", "Normal", "", None, 3])
-def test_an_unknown_action_law_is_refused_by_name(value: str) -> None:
-    with pytest.raises(InputError, match=r"^action_law: .*allowed: normal, uniform, folded"):
-        GaussianProblem(action_law=value)
-
-
-@pytest.mark.parametrize("value", ["cubic", "", None, 3])
-def test_unknown_features_are_refused_by_name(value: str) -> None:
-    with pytest.raises(InputError, match=r"^features: .*allowed: quadratic, product, per_arm, matrix, "):
-        GaussianProblem(features=value)
+@each(
+    "value",
+    [
+        *[0, -4, True, 2.5, "forty", "40", None, np.nan, np.ones(5), np.full((3, 5), np.nan)],
+        *[np.ones((3, 5), bool), [["1", "2"]], [[True] * 5], [[1.0, 2.0], [3.0]], np.zeros((0, 5))],
+        *[np.ones((4, 3)), np.ones((2, 3, 4, 5))],
+    ],
+)
+def test_bad_actions_are_refused_by_name(value: Any) -> None:
+    with pytest.raises(InputError, match=r"^actions: "):
+        GaussianProblem(dim=5, actions=value)
 
 
 def test_fields_go_by_name_only() -> None:
@@ -269,35 +213,11 @@ def test_fields_go_by_name_only() -> None:
         GaussianProblem(5)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize(
-    "actions",
-    [
-        [[1.0, 2.0], [3.0]],
-        np.zeros((0, 5)),
-        np.ones((4, 3)),
-        np.ones((2, 3, 4, 5)),
-        [[True] * 5],
-        "40",
-        np.nan,
-    ],
-)
-def test_odd_actions_are_refused_by_name(actions: Any) -> None:
-    with pytest.raises(InputError, match=r"^actions: "):
-        GaussianProblem(dim=5, actions=actions)
-
-
-@pytest.mark.parametrize("field", ["context_cov", "context_mean", "prior_mean"])
-def test_numbers_that_would_overflow_are_refused(field: str) -> None:
-    settings: Any = {field: 1e200}
-    with pytest.raises(InputError, match=rf"^{field}: .* beyond 1e\+50"):
-        GaussianProblem(**settings)
-
-
 def gives(value: Any) -> Any:
     return lambda _, __: value
 
 
-@pytest.mark.parametrize(
+@each(
     "features",
     [
         quadrature(gives(1.0), 2),
@@ -310,16 +230,6 @@ def gives(value: Any) -> Any:
 def test_maps_that_do_not_fit_are_refused_at_the_door(features: Any) -> None:
     with pytest.raises(InputError, match=r"^features: "):
         GaussianProblem(dim=2, actions=4, features=features)
-
-
-def test_a_covariance_singular_to_double_precision_is_refused() -> None:
-    for gap, fine in ((1e-13, True), (3e-16, False)):
-        cov = [[1.0, 1.0 - gap], [1.0 - gap, 1.0]]
-        if fine:
-            GaussianProblem(dim=2, noise_cov=cov)
-        else:
-            with pytest.raises(InputError, match=r"^noise_cov: .* is singular"):
-                GaussianProblem(dim=2, noise_cov=cov)
 
 
 # What agents are not told of rewards and of theta.
@@ -350,17 +260,3 @@ def test_theta_is_as_much_wider_as_its_scale_says() -> None:
     mean = np.asarray(told["prior_mean"])
     np.testing.assert_allclose(wide - mean, 2.5 * (plain - mean), rtol=1e-12)
     assert not GaussianProblem(theta_scale=2.0).plain
-
-
-@pytest.mark.parametrize(
-    ("field", "bad"),
-    [
-        ("reward_outliers", [-0.1, 1.0, float("nan"), "0.1"]),
-        ("reward_outlier", [float("nan"), float("inf"), "1"]),
-        ("theta_scale", [0.0, -1.0, float("nan"), True]),
-    ],
-)
-def test_what_agents_are_not_told_is_checked(field: str, bad: list[Any]) -> None:
-    for value in bad:
-        with pytest.raises(InputError, match=rf"^{field}: .*; allowed: "):
-            GaussianProblem(**{field: value})

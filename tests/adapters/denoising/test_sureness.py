@@ -8,10 +8,10 @@ distances in units of what is said have the mean 1 with a standard error of at m
 from typing import NamedTuple
 
 import numpy as np
-import pytest
 from sklearn.linear_model import LinearRegression
 
 from tests.adapters.denoising.channels import DIM, NOISE_COV, readings
+from tests.each import each
 from unfog.adapters.sklearn import Denoiser
 from unfog.channel.studies import calibrate_subset
 from unfog.maths.arrays import Array
@@ -50,7 +50,7 @@ def study(kind: Study, seed: int) -> tuple[Array, Array]:
     return belief.mean - drawn.bias[0], belief.cov
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@each("name", STUDIES)
 def test_biases_are_as_sure_as_said(name: str) -> None:
     away, covs = (
         np.stack(part) for part in zip(*(study(STUDIES[name], i) for i in range(REPEATS)), strict=True)

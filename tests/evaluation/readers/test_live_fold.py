@@ -1,12 +1,14 @@
 """Events that are malformed are refused with their line and field; the channel of the terms is in the log."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.evaluation.readers import logs
 from tests.live.ground import opened, problem
 from unfog.evaluation.readers import read
@@ -67,10 +69,17 @@ SPOILT: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("spoil", "words"), SPOILT, ids=[words[:40] for _, words in SPOILT])
-def test_a_malformed_event(spoil: Any, words: str, tmp_path: Path) -> None:
-    found = events(tmp_path)
+@pytest.fixture(name="whole", scope="module")
+def _whole(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The events that tests spoil a copy of."""
+    found = events(tmp_path_factory.mktemp("whole"))
     assert [one["kind"] for one in found] == ["problem", *["decide", "reward"] * 3]
+    return found
+
+
+@each("spoil, words", SPOILT)
+def test_a_malformed_event(spoil: Any, words: str, whole: list[dict[str, Any]], tmp_path: Path) -> None:
+    found = deepcopy(whole)
     spoil(found)
     with pytest.raises(InputError) as error:
         read(logs.lines(tmp_path / "log.ndjson", found))
