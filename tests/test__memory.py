@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from unfog import _memory
 from unfog.validation import InputError
 
@@ -75,15 +76,13 @@ def test_a_machine_without_such_files_says_how_much_it_has(tmp_path: Path) -> No
     assert found is None or found > 2**20
 
 
-@pytest.mark.parametrize(
-    ("text", "bytes_"), [("8GB", 8 * 10**9), ("1.5 gib", 3 * 2**29), ("123", 123), ("512mb", 512 * 10**6)]
-)
+@each("text, bytes_", [("8GB", 8 * 10**9), ("1.5 gib", 3 * 2**29), ("123", 123), ("512mb", 512 * 10**6)])
 def test_it_can_be_told(text: str, bytes_: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(_memory.VARIABLE, text)
     assert _memory.limit() == bytes_
 
 
-@pytest.mark.parametrize("text", ["much", "-1GB", "0", "8 apples", "1e9", "GB"])
+@each("text", ["much", "-1GB", "0", "8 apples", "1e9", "GB"])
 def test_what_is_no_amount_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(_memory.VARIABLE, text)
     with pytest.raises(InputError, match=rf"^UNFOG_MEMORY: '{text}'; allowed: an amount of memory"):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.each import each
 from unfog import _table
 from unfog._table import Column, columns, counted, csv_rows, labels, matrix
 from unfog.validation import InputError
@@ -19,7 +20,7 @@ def column(cells: Any, **more: Any) -> Column:
     return columns({"x": cells}, ["x"], **more)["x"]
 
 
-@pytest.mark.parametrize(
+@each(
     "cells",
     [
         [1, 2.5, None],
@@ -51,15 +52,15 @@ TIMES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", TIMES)
+@each("kind", TIMES)
 def test_times_are_seconds_since_1970(kind: str) -> None:
     found = column(TIMES[kind])
     np.testing.assert_array_equal(found.times(), [1709294400.5, 1709296200.0, np.nan])
     assert found.dated is (kind != "numbers")
 
 
-@pytest.mark.parametrize(
-    ("cells", "words"),
+@each(
+    "cells, words",
     [
         (
             [1.0, True],
@@ -78,7 +79,7 @@ def test_what_is_no_number_is_refused_with_its_place(cells: Any, words: str) -> 
         column(cells).numbers()
 
 
-@pytest.mark.parametrize("cells", [[0, "2024-01-01"], ["2024-01-01", 0], ["noon"], [None, "2024-13-01", 1]])
+@each("cells", [[0, "2024-01-01"], ["2024-01-01", 0], ["noon"], [None, "2024-13-01", 1]])
 def test_times_are_all_of_one_kind(cells: list[Any]) -> None:
     with pytest.raises(InputError, match=r"^row \d, x: .*; allowed: .*; numbers in all rows, or dates"):
         column(cells).times()
@@ -95,7 +96,7 @@ def test_times_never_go_back() -> None:
             _table.check_times(found.times(), found.where, found.name, found.cells)
 
 
-@pytest.mark.parametrize(
+@each(
     "cells",
     [
         [7, 8, 7],
@@ -153,8 +154,8 @@ def test_a_matrix_has_gaps_and_nothing_but_numbers() -> None:
             matrix("m", bad, "numbers")
 
 
-@pytest.mark.parametrize(
-    ("given", "names"),
+@each(
+    "given, names",
     [
         ([3, 1, 3, 2], [1, 3]),
         (["b", "a", "b", "c"], ["a", "b"]),
@@ -169,7 +170,7 @@ def test_labels_of_the_rows_that_are_kept(given: Any, names: list[Any]) -> None:
     assert [found[i] for i in places] == np.asarray(given)[:3].tolist()
 
 
-@pytest.mark.parametrize(
+@each(
     "given", [[1.0, np.nan], np.array(["a", None], object), np.array(["2024-01-01", "NaT"], "datetime64[ns]")]
 )
 def test_a_label_that_is_missing_is_refused_with_its_row(given: Any) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import unfog
+from tests.each import each
 from unfog.adapters import libraries
 from unfog.adapters.wrap import WAYS
 from unfog.simulation import engines, executors
@@ -47,7 +48,7 @@ def test_every_library_that_is_wrapped_has_its_function() -> None:
     assert {*libraries.WRAPPERS, "vowpalwabbit"} == {*WAYS}
 
 
-@pytest.mark.parametrize("name", engines.NAMES)
+@each("name", engines.NAMES)
 def test_every_engine_is_found_by_its_name(name: str) -> None:
     assert engines.engine(name).name == name
 

@@ -1,12 +1,12 @@
 """Rules of the house that the source shows: abilities are declared, not probed; a word means one thing."""
 
 import re
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import unfog
 from tests import house_map
+from tests.each import each
 
 SOURCE = Path(unfog.__file__).parent
 CATALOG = SOURCE / "lab" / "catalog"
@@ -37,6 +37,7 @@ RETIRED: dict[str, list[str]] = {
 }
 
 
+@cache
 def lines(*rooms: str, ending: str = "py") -> list[tuple[str, str]]:
     """Every line of the source of these rooms, or of all, with where it stands."""
     roots = [SOURCE / room for room in rooms] or [SOURCE]
@@ -48,7 +49,7 @@ def lines(*rooms: str, ending: str = "py") -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("room", ["agents", "simulation"])
+@each("room", ["agents", "simulation"])
 def test_nothing_is_asked_whether_it_has_an_attribute(room: str) -> None:
     """An ability is declared, and checked once, when an agent is put together."""
     found = lines(room)
@@ -57,7 +58,7 @@ def test_nothing_is_asked_whether_it_has_an_attribute(room: str) -> None:
     assert [(where, line) for where, line in found if probes.search(line)] == []
 
 
-@pytest.mark.parametrize("word", RETIRED)
+@each("word", RETIRED)
 def test_retired_words_stay_retired(word: str) -> None:
     pattern = re.compile(rf"(?<![a-z]){word}s?(?![a-z])", re.IGNORECASE)
     found = [(where, line) for where, line in lines() + lines(ending="toml") if pattern.search(line)]

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from tests.each import each
 from unfog import validation
 from unfog.validation import InputError
 
 BAD = float("nan"), float("inf"), -float("inf"), 1e60
 
 
-@pytest.mark.parametrize("value", BAD)
+@each("value", BAD)
 def test_numbers_are_finite_and_the_first_bad_one_is_named(value: float) -> None:
     values = np.zeros((2, 3))
     validation.check_finite("context", values)
@@ -23,7 +24,7 @@ def test_numbers_are_finite_and_the_first_bad_one_is_named(value: float) -> None
             validation.check_finite("context", values, gaps="it was lost")
 
 
-@pytest.mark.parametrize("value", BAD)
+@each("value", BAD)
 def test_rewards_are_finite(value: float) -> None:
     validation.check_reward("reward", np.asarray([1e6, -3.0]), "gaussian")
     with pytest.raises(InputError, match=r"^reward\[1\]: .*; allowed: finite numbers$"):

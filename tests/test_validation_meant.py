@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 import unfog
+from tests.each import each
 from unfog import _io
 from unfog.validation import MOST, InputError, nearest, one_of
 
 
-@pytest.mark.parametrize(
-    ("value", "names", "near"),
+@each(
+    "value, names, near",
     [
         ("stps", ["sleep", "steps"], "steps"),
         ("Ray", ["dask", "ray"], "ray"),
@@ -32,8 +33,8 @@ def test_very_many_names_are_not_compared() -> None:
     assert nearest("stps", [*map(str, range(MOST)), "steps"]) == ""
 
 
-@pytest.mark.parametrize(
-    ("error", "near"),
+@each(
+    "error, near",
     [
         (InputError("on", "zzzz", "serial, processes"), ""),
         (InputError("arms", "'send'", "send, wait, sand"), ""),  # it is allowed, elsewhere

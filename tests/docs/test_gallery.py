@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.each import each
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "docs/gallery").glob("plot_*.py"))
 NAMES = [script.name for script in SCRIPTS]
@@ -32,7 +34,7 @@ def test_there_are_enough_and_each_has_a_title_of_its_own() -> None:
     assert len({*titles}) == len(titles)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
+@each("script", SCRIPTS)
 def test_a_script_is_short_and_begins_with_what_is_seen(script: Path) -> None:
     title, line, empty, *words = heading(script)
     assert line == "=" * len(title)
@@ -47,14 +49,14 @@ def test_a_script_is_short_and_begins_with_what_is_seen(script: Path) -> None:
     assert text.endswith("plt.show()\n")
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
+@each("script", SCRIPTS)
 def test_numbers_are_drawn_from_fixed_seeds_and_intervals_are_shown(script: Path) -> None:
     text = script.read_text("utf-8")
     assert not re.search(r"default_rng\(\)|np\.random\.(?!default_rng)", text)
     assert re.search(r"95 %|±|probability", text)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
+@each("script", SCRIPTS)
 def test_nothing_private_is_imported(script: Path) -> None:
     for node in ast.walk(ast.parse(script.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -81,7 +83,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
+@each("script", SCRIPTS)
 def test_a_script_draws_one_picture(script: Path, played: tuple[Path, dict[str, Any]]) -> None:
     pictures, found = played
     assert "failed" not in found[script.name], found[script.name]["failed"]

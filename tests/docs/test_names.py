@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import pytest
 from docs._ext.public import BESIDE, MODULES, NAMED, every, module
 
 from tests.docs import mentioned
 from tests.docs.conftest import ROOT
+from tests.each import each
 
 KINDS = ("docs/**/*.md", "docs/gallery/*.py", "docs/skeletons/*.py", "docs/notebooks/*.ipynb")
 WRITTEN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + [
@@ -27,7 +27,7 @@ def documented(name: str) -> bool:
     return name in NAMES | ROOMS or bool(heads & NAMES - ROOMS)
 
 
-@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
+@each("path", WRITTEN)
 def test_names_of_a_page_are_in_the_reference(path: Path) -> None:
     found = mentioned.names(path) - FILES
     assert sorted(name for name in found if not documented(name)) == []

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.each import each
+
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
 SLIDERS = ROOT / "docs/notebooks/cost-of-noise.ipynb"
@@ -51,7 +53,7 @@ print(json.dumps({"kept": json.loads(outputs[-1].data["text/plain"][1:-1]), "out
 """
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.name for path in NOTEBOOKS])
+@each("path", NOTEBOOKS)
 def test_a_notebook_is_stored_without_outputs_and_says_nothing_of_a_machine(path: Path) -> None:
     stored = json.loads(path.read_text("utf-8"))
     assert stored["metadata"]["kernelspec"]["name"] == "python3"

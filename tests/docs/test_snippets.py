@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from unfog.agents.catalogue import Catalogue, named
 from unfog.cli import main
 from unfog.lab.spec import build_problem, parse
@@ -105,7 +106,7 @@ def test_shell_commands_of_the_readme_run(
     assert (tmp_path / "figures/fig1-gaussian-001.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")])
+@each("page", [page for page in PAGES if blocks(page, "toml")])
 def test_toml_is_a_valid_spec(page: str) -> None:
     for block in blocks(page, "toml"):
         spec = parse(tomllib.loads(block))
@@ -113,7 +114,7 @@ def test_toml_is_a_valid_spec(page: str) -> None:
             named(spec.run.agents, rows=Catalogue(build_problem(fields).rewards.kind))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text("utf-8")):
         assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
@@ -126,7 +127,7 @@ def test_named_tests_exist() -> None:
         assert (ROOT / target).is_file(), target
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "CONTRIBUTING.md"])
+@each("page", [page for page in PAGES if page != "CONTRIBUTING.md"])
 def test_pages_say_the_words_of_today(page: str) -> None:
     words = r"-online\b|`online[`:]|\btapes?\b|\bodds\b|\bledgers?\b|\bwalkers?\b"
     retired = re.compile(rf"{words}|features ?= ?.linear|unfog\.linear")

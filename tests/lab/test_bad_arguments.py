@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from unfog.cli import results
 from unfog.lab.prepare import prepare
 from unfog.lab.run_folder import made_folder, run_folder
@@ -91,21 +92,21 @@ def test_bad_arguments(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert all(said.isprintable() for said in refused)
 
 
-@pytest.mark.parametrize("value", [5, None, "", "a\0b", b"x", "x.partial", "y/x.partial/", object()])
+@each("value", [5, None, "", "a\0b", b"x", "x.partial", "y/x.partial/", object()])
 def test_folders_of_runs(value: Any) -> None:
     with pytest.raises(InputError, match=r"^out: "):
         run_folder(value)
     assert run_folder("x/partial.y") == Path("x/partial.y")
 
 
-@pytest.mark.parametrize("value", [5, "", "a\0b", "a" * 5000, "/dev/null", "/dev/null/x"])
+@each("value", [5, "", "a\0b", "a" * 5000, "/dev/null", "/dev/null/x"])
 def test_folders_of_figures(value: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^runs: "):
         made_folder("runs", value)
     assert not made_folder("runs", tmp_path / "a" / "b").exists()
 
 
-@pytest.mark.parametrize("value", ["a\0b", "a" * 5000, "nowhere", "/dev/null"])
+@each("value", ["a\0b", "a" * 5000, "nowhere", "/dev/null"])
 def test_folders_that_are_no_runs(value: str) -> None:
     with pytest.raises(InputError, match=r"^run: "):
         results.checked_folder(Path(value))

@@ -7,6 +7,7 @@ import pytest
 from docs.images import trouble
 
 import unfog
+from tests.each import each
 from tests.lab.charts import inside
 from unfog.agents.catalogue import Catalogue
 from unfog.agents.denoise import Adaptive
@@ -58,8 +59,8 @@ def test_the_picture_shows_what_was_found() -> None:
     assert inside(chart)
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
+@each(
+    "given, says",
     [
         ({"agent": "unfog"}, "agent: 'unfog'; allowed: one with a bank"),
         ({"agent": "alg1-exact"}, "agent: 'alg1-exact'; allowed: one with a bank"),

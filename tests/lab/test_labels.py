@@ -9,6 +9,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 import unfog
+from tests.each import each
 from tests.lab.charts import inside
 from unfog.agents.catalogue import AGENTS, EVERY
 from unfog.lab import figures, labels, spec
@@ -70,7 +71,7 @@ def test_agents_are_told_apart_without_colour() -> None:
         assert len({look.mark for look in own}) == len(own), found.name
 
 
-@pytest.mark.parametrize("seen", [None, *BLIND])
+@each("seen", [None, *BLIND])
 def test_colours_of_one_experiment_are_apart_for_the_colour_blind(seen: str | None) -> None:
     for names in (*(one.run.agents for one in spec.catalog().values()), [FIRST, *PLAIN]):
         own = [name for name in names if name in LOOKS]
@@ -115,7 +116,7 @@ def test_names_outside_the_map_do_not_clash() -> None:
     assert found == looks(reversed(names))
 
 
-@pytest.mark.parametrize("agents", [["alg1", "naive"], ["naive", "kk", "unfog", "alg2", "alg1", "oracle"]])
+@each("agents", [["alg1", "naive"], ["naive", "kk", "unfog", "alg2", "alg1", "oracle"]])
 def test_two_figures_give_an_agent_the_same_look(agents: list[str]) -> None:
     curves, swept = figures.figure(run(agents)), figures.figure(run(agents, {"actions": [2, 3]}))
     for chart in (curves, swept):
@@ -155,8 +156,8 @@ def test_as_told_stands_where_the_truth_is_and_never_at_zero() -> None:
     assert chart.get_supxlabel().strip() == "true size of the noise"
 
 
-@pytest.mark.parametrize(
-    ("sweep", "problem", "ticks"),
+@each(
+    "sweep, problem, ticks",
     [
         ({"actual_noise_cov": [0.0, 0.5]}, {"dim": 2, "noise_cov": [1.0, 2.0]}, ["0.5", "as told"]),
         ({"tails": [0, 3, 10]}, {}, ["3", "10", "Gaussian"]),

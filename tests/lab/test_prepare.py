@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from unfog import simulation
 from unfog.cli import main
 from unfog.lab import run_folder
@@ -133,7 +134,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each("case", REFUSED)
 def test_all_is_refused_before_a_folder_is_made(case: str, tmp_path: Path) -> None:
     fields, message = REFUSED[case]
     spec = parse({"problem": {"kind": "gaussian"}, **fields})
@@ -147,7 +148,7 @@ def test_reading_a_spec_builds_no_world(monkeypatch: pytest.MonkeyPatch) -> None
     assert load("fig1-gaussian").run.agents[0] == "unfog"
 
 
-@pytest.mark.parametrize("name", ["fig1-gaussian", "fig1-logistic", "fig1-movielens"])
+@each("name", ["fig1-gaussian", "fig1-logistic", "fig1-movielens"])
 def test_the_recommended_agent_is_in_front_of_the_five_of_the_paper(name: str) -> None:
     assert load(name).run.agents == ["unfog", "alg1", "alg2", "naive", "oracle", "kk"]
 
@@ -229,9 +230,7 @@ def test_a_slip_in_a_name_is_found_before_many_worlds_are_built(
     assert built == [2]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("units", 10**6), ("drift_rounds", 10**7), ("context_law", "square"), ("steady", 1)]
-)
+@each("field, value", [("units", 10**6), ("drift_rounds", 10**7), ("context_law", "square"), ("steady", 1)])
 def test_ranges_are_checked_before_anything_large_is_made(
     field: str, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

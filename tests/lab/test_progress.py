@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 import unfog
+from tests.each import each
 from unfog.lab import progress
 from unfog.lab.prepare import Plan, prepare
 from unfog.lab.progress import Tally, spell
@@ -133,7 +134,7 @@ def test_true_shows_it_on_stderr_and_false_shows_nothing(
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("wrong", [3, "yes", None])
+@each("wrong", [3, "yes", None])
 def test_what_is_no_progress_is_refused(wrong: Any) -> None:
     with pytest.raises(unfog.InputError, match=r"^progress: .*; allowed: True, False, or a function"):
         unfog.run("fig1-gaussian", **SMALL, progress=wrong)

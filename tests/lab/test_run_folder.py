@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from unfog._io import DamagedError, sealed, unsealed
 from unfog.cli import main
 from unfog.lab import run_folder
@@ -52,9 +53,7 @@ def test_the_seal_is_the_hash_of_the_rest(run: Path) -> None:
     assert hashlib.sha256(rest.encode()).hexdigest() in lines[-2]
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"[]", b"1", b'{"a": NaN}', b"{", b"[" * 100_000, b"\xff", b'{"sha256": 1}']
-)
+@each("content", [b"", b"[]", b"1", b'{"a": NaN}', b"{", b"[" * 100_000, b"\xff", b'{"sha256": 1}'])
 def test_what_was_never_sealed_is_damaged(content: bytes) -> None:
     with pytest.raises(DamagedError):
         unsealed(content)
@@ -117,19 +116,17 @@ VERSIONS: list[object] = ["x", None, [], 1, {}]
 ODD = [*({"layout": one} for one in LAYOUTS), *({"versions": one} for one in VERSIONS)]
 
 
-@pytest.mark.parametrize("odd", ODD)
-def test_what_no_version_ever_wrote_is_damage_though_its_seal_is_right(
-    odd: dict[str, object], run: Path, capsys: Capture
-) -> None:
+def test_what_no_version_ever_wrote_is_damage_though_its_seal_is_right(run: Path, capsys: Capture) -> None:
     facts = unsealed((run / "run.json").read_bytes())
-    (run / "run.json").write_bytes(sealed({**facts, **odd}))
-    for command in ("show", "plot"):
-        code, out, err = said(capsys, command, str(run))
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "run.json' is damaged" in err
+    for odd in ODD:
+        (run / "run.json").write_bytes(sealed({**facts, **odd}))
+        for command in ("show", "plot"):
+            code, out, err = said(capsys, command, str(run))
+            assert (code, out, err.count("\n")) == (2, "", 1), odd
+            assert "run.json' is damaged" in err, odd
 
 
-@pytest.mark.parametrize("versions", ["x", None, [], {}])
+@each("versions", ["x", None, [], {}])
 def test_what_a_newer_version_says_of_itself_may_be_anything(
     versions: object, run: Path, capsys: Capture
 ) -> None:
@@ -139,7 +136,7 @@ def test_what_a_newer_version_says_of_itself_may_be_anything(
     assert "was made by unfog of another version, in layout 3; allowed: layout 2, or a newer" in err
 
 
-@pytest.mark.parametrize("layout", ["x", None, True, -1])
+@each("layout", ["x", None, True, -1])
 def test_a_suite_of_no_layout_is_damaged(layout: object, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "suite.json").write_bytes(sealed(dict.fromkeys(suites.ENTRIES, "") | {"layout": layout}))
     code, out, err = said(capsys, "show", str(tmp_path))

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from unfog.lab import run_folder, storage
 from unfog.lab import spec as spec_module
 from unfog.lab.prepare import prepare
@@ -187,7 +188,7 @@ def test_a_stored_spec_repeats_the_run_to_the_byte(tmp_path: Path) -> None:
     assert contents(tmp_path / "first") == contents(tmp_path / "second")
 
 
-@pytest.mark.parametrize("out", [".", "", "/", "afile/x", "x" * 300, "afile"])
+@each("out", [".", "", "/", "afile/x", "x" * 300, "afile"])
 def test_folders_that_cannot_be_made_are_refused(
     out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,7 +199,7 @@ def test_folders_that_cannot_be_made_are_refused(
     assert [p.name for p in tmp_path.iterdir()] == ["afile"]
 
 
-@pytest.mark.parametrize("name", ["../evil", "/abs", "", "a b", ".hidden", "a\x00b", "x" * 81])
+@each("name", ["../evil", "/abs", "", "a b", ".hidden", "a\x00b", "x" * 81])
 def test_names_that_are_paths_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=r"^name: "):
         parse({"name": name, "problem": {"kind": "gaussian"}})

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from tests.walks import CHANNEL, COLUMNS, walks, worth_of_truth
 from unfog.evaluation.context import Scene
 from unfog.evaluation.sensor import Sensor, ladder, sensor
@@ -68,7 +69,7 @@ def test_a_channel_that_is_wrong_is_told() -> None:
     assert found["ladder"].sel(rung="perfect").item() == perfect.item()
 
 
-@pytest.mark.parametrize(("slope", "curve"), [(1.29, "model"), (1.31, "quadratic"), (0.69, "quadratic")])
+@each("slope, curve", [(1.29, "model"), (1.31, "quadratic"), (0.69, "quadratic")])
 def test_the_curve_of_the_model_is_believed_up_to_three_errors(slope: float, curve: str) -> None:
     assert curve_of(Sensor("", [], {}, {}, Estimate(slope, 0.1))) == curve
 

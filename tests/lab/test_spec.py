@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from unfog.features import MapBuilder
 from unfog.lab.prepare import _completed
 from unfog.lab.spec import DEFAULTS, SHARED, Spec, build_problem, describe, parse, to_toml
@@ -42,7 +43,7 @@ def test_an_importable_builder_makes_a_spec() -> None:
     assert np.array_equal(unfog.run(again)["regret"].values, right.values["regret"])
 
 
-@pytest.mark.parametrize("features", ["quadrature", "nowhere:thing", "cubic"])
+@each("features", ["quadrature", "nowhere:thing", "cubic"])
 def test_features_that_are_none_are_refused_by_their_table(features: str) -> None:
     with pytest.raises(InputError, match=r"^problem\.features: "):
         complete({"problem": {**SMALL, "features": features}})
@@ -69,7 +70,7 @@ ODD: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ODD)
+@each("kind", ODD)
 def test_every_kind_has_the_fields_of_every_world(kind: str) -> None:
     assert set(list(DEFAULTS[kind])[-len(SHARED) :]) == SHARED
     stand_in = {"ratings": "stand-in"} if kind == "movielens" else {}
@@ -79,15 +80,15 @@ def test_every_kind_has_the_fields_of_every_world(kind: str) -> None:
     assert describe(build_problem(spec.problem)) == spec.problem
 
 
-@pytest.mark.parametrize(("field", "value"), [("tails", 5), ("actual_noise_cov", 2.0)])
+@each("field, value", [("tails", 5), ("actual_noise_cov", 2.0)])
 def test_recorded_errors_have_no_law_to_change(field: str, value: float) -> None:
     with pytest.raises(InputError, match=rf"^problem\.{field}: {value}; allowed: 0 where errors come from"):
         complete({"problem": {"kind": "airquality", field: value}})
     complete({"problem": {"kind": "airquality", "channel": "gaussian", field: value}})
 
 
-@pytest.mark.parametrize(
-    ("data", "complaint"),
+@each(
+    "data, complaint",
     [
         ({"run": {"agents": "alg1"}}, r'run\.agents: \'alg1\'; allowed: a list of names, as in \["alg1"\]'),
         ({"run": {"agents": [1]}}, r"run\.agents\.0: 1; allowed: text in quotes"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from unfog.cli import main
 from unfog.lab import search, storage
 from unfog.lab.prepare import prepare
@@ -255,7 +256,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_nonsense_is_refused_by_name(case: str) -> None:
     changes, words = BAD[case]
     with pytest.raises(InputError) as refused:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from unfog._io import content_of
 from unfog.lab import storage
 from unfog.lab.prepare import Plan, prepare
@@ -120,7 +121,7 @@ WRONG: dict[str, Callable[[Any, bytes], tuple[Any, bytes]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", WRONG)
+@each("case", WRONG)
 def test_a_block_of_wrong_content_is_not_used_though_its_hash_is_right(case: str, plan: Plan) -> None:
     task = plan.work.pieces[:1]
     file = storage.packed(RUN, task, parts_of(plan, task))

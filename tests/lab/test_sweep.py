@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
 import unfog
+from tests.each import each
 from unfog.lab import figures, results, storage, sweep
 from unfog.lab.datasets.movielens import MovieLens, Ratings
 from unfog.lab.prepare import prepare
@@ -198,8 +199,8 @@ def test_a_number_is_an_axis_and_its_points_are_final_regrets() -> None:
     assert chart.get_supxlabel().strip() == "number of arms"
 
 
-@pytest.mark.parametrize(
-    ("values", "scale"),
+@each(
+    "values, scale",
     [([2, 3, 4], "linear"), ([0.5, 2.0], "linear"), ([1, 10, 100], "log"), ([0.0, 0.1, 1.0, 10.0], "symlog")],
 )
 def test_numbers_far_apart_are_on_a_logarithmic_axis(values: list[float], scale: str) -> None:
@@ -230,7 +231,7 @@ PANELS: dict[str, tuple[Any, list[str], bool]] = {
 }
 
 
-@pytest.mark.parametrize("case", PANELS)
+@each("case", PANELS)
 def test_panels_are_the_other_fields_and_categories_are_not_joined(case: str) -> None:
     swept, titles, joined = PANELS[case]
     chart = figures.figure(unfog.run(spec(swept)))
@@ -324,14 +325,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each("case", REFUSED)
 def test_what_is_no_sweep_is_refused_by_name(case: str) -> None:
     swept, message = REFUSED[case]
     with pytest.raises(InputError, match=message):
         spec(swept)
 
 
-@pytest.mark.parametrize("written", ["[sweep]", "sweep = []"])
+@each("written", ["[sweep]", "sweep = []"])
 def test_a_sweep_of_nothing_is_refused_by_name(written: str, tmp_path: Path) -> None:
     (tmp_path / "empty.toml").write_text(f'{written}\n[problem]\nkind = "gaussian"\n')
     with pytest.raises(InputError, match=r"^sweep: is empty; allowed: fields of the problem"):

@@ -1,8 +1,8 @@
 """Tables of at most 80 columns."""
 
 import numpy as np
-import pytest
 
+from tests.each import each
 from unfog.lab.tables import (
     GLUE,
     align,
@@ -18,9 +18,7 @@ from unfog.lab.tables import (
 )
 
 
-@pytest.mark.parametrize(
-    ("error", "places"), [(0.049, 3), (0.51, 2), (9.9, 1), (12.0, 0), (3e4, 0), (1e-12, 6)]
-)
+@each("error, places", [(0.049, 3), (0.51, 2), (9.9, 1), (12.0, 0), (3e4, 0), (1e-12, 6)])
 def test_two_digits_of_the_error_are_printed(error: float, places: int) -> None:
     assert digits(np.array([error, np.nan, 0.0])) == places
 
@@ -32,9 +30,9 @@ def test_numbers_with_their_reach() -> None:
     assert plus_minus(0.5, np.nan, 1) == "0.5"
 
 
-@pytest.mark.parametrize("letters", [3, 20, 40, 200])
-@pytest.mark.parametrize("width", [4, 13, 30])
-@pytest.mark.parametrize("count", [1, 5, 12])
+@each("letters", [3, 20, 40, 200])
+@each("width", [4, 13, 30])
+@each("count", [1, 5, 12])
 def test_every_cell_is_there_and_no_line_is_too_long(letters: int, width: int, count: int) -> None:
     names = [f"{row}{'n' * (letters - 1)}" for row in range(3)]
     titles = [f"t{i}" for i in range(count)]

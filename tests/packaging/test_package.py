@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.each import each
 from unfog._extras import EXTRA_OF
 from unfog.version import __version__
 
@@ -147,7 +148,7 @@ def test_a_second_type_checker_knows_every_type_that_a_user_meets(tmp_path: Path
     assert found["summary"]["filesAnalyzed"] == 1
 
 
-@pytest.mark.parametrize("extra", USED)
+@each("extra", USED)
 def test_an_extra_brings_what_is_said_of_it(extra: str) -> None:
     """What is installed here has the versions asked for, and the modules that it is known by."""
     wanted = [Requirement(line) for line in requires("unfog") or []]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from tests.lab.charts import inside
 from unfog.lab.run import run
 from unfog.lab.spec import Spec, build_problem, load, parse
@@ -261,7 +262,7 @@ def test_progress_is_one_count_over_all_runs() -> None:
     assert done[-1] == everything
 
 
-@pytest.mark.parametrize("sweep", [{"action_law": ["normal", "uniform"]}, {"dim": [3]}])
+@each("sweep", [{"action_law": ["normal", "uniform"]}, {"dim": [3]}])
 def test_a_sweep_without_numbers_to_grow_with_is_left_out(sweep: dict[str, list[Any]]) -> None:
     assert study(spec_of(sweep)).swept is None
 
@@ -330,8 +331,8 @@ def test_the_figure_says_what_grows_how(found: Study) -> None:
     assert f"mean of {TRIALS} trials, seed {SEED}" in note
 
 
-@pytest.mark.parametrize(
-    ("signs", "name"),
+@each(
+    "signs, name",
     [([1, 1, 1], "EE1 + EE2"), ([-1, -1, -1], "−(EE1 + EE2)"), ([1, -1, 1], "|EE1 + EE2|")],
 )
 def test_the_figure_says_which_sign_misjudged_features_have(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from blackjax.adaptation.base import get_filter_adapt_info_fn
 
+from tests.each import each
 from tests.problems import spd, within
 from tests.theory.test_mismatch import dense, moments_of, normal
 from unfog.agents.base import Evidence
@@ -194,7 +195,7 @@ def test_sums_are_those_of_a_loop() -> None:
     assert found.total[0] == pytest.approx(1.5)  # D_1 = 0
 
 
-@pytest.mark.parametrize(("rounds", "points"), [(1, 8), (2, 8), (5, 8), (200, 8), (1000, 1), (1000, 40)])
+@each("rounds, points", [(1, 8), (2, 8), (5, 8), (200, 8), (1000, 1), (1000, 40)])
 def test_grids_rise_to_the_last_round(rounds: int, points: int) -> None:
     grid = grid_of(rounds, points)
     assert np.all(np.diff(grid) > 0)
@@ -260,7 +261,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_what_makes_no_sense_is_refused(case: str) -> None:
     fields, said = BAD[case]
     with pytest.raises(InputError) as refused:

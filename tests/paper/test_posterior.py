@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.problems import covariance_error, evidence, spd, within
 from unfog.agents.base import Chain, Evidence, Learner
 from unfog.agents.catalogue import AGENTS, Catalogue
@@ -304,7 +305,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_what_makes_no_sense_is_refused(case: str) -> None:
     fields, said = BAD[case]
     with pytest.raises(InputError) as refused:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.paper.people import PLACE
 from unfog.paper import warfarin, warfarin_study
 from unfog.paper.warfarin import CALLED, COORDINATES, INDUCERS, NEIGHBOURS, PATIENTS
@@ -51,8 +52,8 @@ def test_without_a_stable_dose_one_is_left_out(tmp_path: Path) -> None:
         warfarin.read(written(tmp_path, *rows[:4]))
 
 
-@pytest.mark.parametrize(
-    ("race", "marker", "genotype", "alleles"),
+@each(
+    "race, marker, genotype, alleles",
     [
         ("White", 1, "C/T", 1), ("Asian", 1, "T/T", 2), ("Unknown", 1, "T/T", np.nan),
         ("Black or African American", 2, "C/C", 0), ("Unknown", 2, "T/T", 2),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.paper.people import PLACE, made
 from unfog.paper.warfarin import Errors
 from unfog.validation import InputError
@@ -35,7 +36,7 @@ def test_a_lost_test_takes_both_its_numbers_and_none_is_the_record() -> None:
     np.testing.assert_array_equal(Errors().noisy(people.contexts, np.random.default_rng(2)), people.contexts)
 
 
-@pytest.mark.parametrize(("name", "value"), [("reported", -1.0), ("miscalled", 0.6), ("lost", 1.0)])
+@each("name, value", [("reported", -1.0), ("miscalled", 0.6), ("lost", 1.0)])
 def test_bad_errors_are_refused(name: str, value: float) -> None:
     with pytest.raises(InputError, match=f"^{name}: "):
         Errors(**{name: value})

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.paper.people import made, played
 from unfog.paper import warfarin, warfarin_study
 from unfog.paper.warfarin import Errors
@@ -21,8 +22,8 @@ def test_outcomes_are_shares_of_patients() -> None:
     assert (mean, round(half, 5)) == (3.0, round(1.959964 * np.sqrt(14 / 3) / 2, 5))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@each(
+    "name, value",
     [("orders", 1), ("apart", 50), ("apart", 600), ("policies", ["best"]), ("reward", "sharp")],
 )
 def test_bad_comparisons_are_refused(name: str, value: Any) -> None:

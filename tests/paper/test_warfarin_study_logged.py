@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.paper.people import made
 from unfog.paper import warfarin, warfarin_study
 from unfog.paper.warfarin import Errors
@@ -38,7 +39,7 @@ def test_a_log_weighs_out_to_the_value_of_any_policy() -> None:
     assert not np.array_equal(found.arm, warfarin_study.log(people, floor=0.5, seed=10).arm)
 
 
-@pytest.mark.parametrize("floor", [0.0, 1.5])
+@each("floor", [0.0, 1.5])
 def test_bad_floors_are_refused(floor: float) -> None:
     with pytest.raises(InputError, match=r"^floor: "):
         warfarin_study.log(made(50), floor=floor)

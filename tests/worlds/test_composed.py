@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.lab.datasets.test_movielens_worlds import COVS, MADE
 from tests.lab.datasets.test_movielens_worlds import Made as Users
 from tests.problems import given, spd, within
@@ -51,8 +52,8 @@ def emitted(world: Composed, n: int = N, number: int = 0) -> tuple[Emission, Tru
     return world.emit(truth, normals, np.asarray(number)), truth, normals
 
 
-@pytest.mark.parametrize("odd", ODD, ids=str)
-@pytest.mark.parametrize("name", WORLDS)
+@each("odd", ODD)
+@each("name", WORLDS)
 def test_a_round_is_laid_out_in_the_same_order_everywhere(name: str, odd: dict[str, Any]) -> None:
     # Contexts first, noise next, then the channel's own, the reward last: what is odd moves only the reward.
     plain, world = WORLDS[name](), WORLDS[name](**odd)
@@ -180,7 +181,7 @@ def test_both_engines_play_an_odd_channel_alike(name: str) -> None:
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-8, atol=1e-8, err_msg=loss)
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@each("name", WORLDS)
 def test_worlds_travel(name: str) -> None:
     world = WORLDS[name](missing=0.3, drift_cov=0.05, revealed=0.5)
     emission, truth, normals = emitted(world, 5)
@@ -202,7 +203,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("odd", "why"), REFUSED, ids=str)
+@each("odd, why", REFUSED)
 def test_what_makes_no_sense_for_a_record_is_refused_by_name_before_it_is_read(
     odd: dict[str, Any], why: str
 ) -> None:

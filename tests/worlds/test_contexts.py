@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.problems import within
 from unfog.maths.arrays import Array
 from unfog.simulation import simulate
@@ -131,8 +132,8 @@ def test_each_unit_is_learnt_as_if_it_were_alone() -> None:
         np.testing.assert_allclose(decision.context.mean, other.context.mean, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("fields", "why"),
+@each(
+    "fields, why",
     [
         ({"units": 0}, "units: 0; allowed: a whole number, at least 1 and at most 1000"),
         ({"units": 2, "unit_order": "last"}, "unit_order: 'last'; allowed: random, turn"),

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import kstest, multivariate_t
 from scipy.stats import t as student_t
 
+from tests.each import each
 from tests.problems import covariance_error, given, spd, within
 from unfog.features import Context
 from unfog.lab.prepare import prepare
@@ -333,7 +334,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each("case", REFUSED)
 def test_bad_values_are_refused_by_name(case: str) -> None:
     fields, message = REFUSED[case]
     with pytest.raises(InputError) as refused:
@@ -348,8 +349,8 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "logistic"])
-@pytest.mark.parametrize("odd", ODD, ids=str)
+@each("kind", ["gaussian", "logistic"])
+@each("odd", ODD)
 def test_toml_says_everything(kind: str, odd: dict[str, Any]) -> None:
     spec = prepare(
         parse({"problem": {"kind": kind, "dim": 2, "actions": 3, **odd}, "run": {"agents": ["alg1"]}})

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.each import each
 from unfog.maths.arrays import Array
 from unfog.simulation.job import Nature, emitted, truth_draws
 from unfog.simulation.player import to_reveal
@@ -29,7 +30,7 @@ def played(world: GaussianProblem, trials: int = 4, rounds: int = 60) -> tuple[E
     return emitted(world, wide, normals, uniforms, np.arange(rounds)), normals
 
 
-@pytest.mark.parametrize("share", [1.0, 0.3])
+@each("share", [1.0, 0.3])
 def test_shares_are_nested_and_all_else_is_shared(share: float) -> None:
     whole, drawn = played(problem())
     assert whole.revealed is None
@@ -64,7 +65,7 @@ def test_coordinates_are_shown_one_by_one(rng: np.random.Generator) -> None:
         assert np.abs(found.mean(0) - share).max() < 5 * np.sqrt(share * (1 - share) / N)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 1 / 3, 0.5, 0.7, 0.999, 1.0])
+@each("share", [0.0, 0.1, 1 / 3, 0.5, 0.7, 0.999, 1.0])
 def test_every_so_many_rounds(share: float) -> None:
     numbers = np.arange(3000)
     world = problem(revealed=share, reveal="every")
@@ -107,8 +108,8 @@ def test_both_libraries_show_the_same(fields: dict[str, Any], rng: np.random.Gen
         assert np.array_equal(found, right)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "why"),
+@each(
+    "field, value, why",
     [
         ("revealed", 1.5, "1.5; allowed: a number from 0 to 1"),
         ("reveal_share", -0.1, "-0.1; allowed: a number from 0 to 1"),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.worlds.test_composed_discrete import MADE, world
 from unfog.lab.spec import KINDS
 from unfog.simulation import simulate
@@ -64,8 +65,8 @@ def test_a_mixture_is_fitted_about_the_told_mean() -> None:
     np.testing.assert_allclose(whole, COV, atol=0.3)
 
 
-@pytest.mark.parametrize(
-    ("fields", "complaint"),
+@each(
+    "fields, complaint",
     [
         ({"told_contexts": -1}, "^told_contexts: -1; allowed: a whole number"),
         ({"told_contexts": 2.5}, "^told_contexts: 2.5; allowed: a whole number"),

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.problems import covariance_error, spd, within
 from unfog.channel.calibration import calibrate
 from unfog.maths.arrays import Array
@@ -247,7 +248,7 @@ BAD: dict[str, tuple[object, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@each("name", BAD)
 def test_a_bad_field_is_refused_by_name(name: str) -> None:
     value, why = BAD[name]
     with pytest.raises(InputError, match=f"^{name}: {why}"):

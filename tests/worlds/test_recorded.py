@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from unfog import testing
 from unfog._table import columns
 from unfog.maths.arrays import Array
@@ -164,7 +165,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_what_is_wrong_is_refused_by_name(case: str) -> None:
     fields, why = BAD[case]
     with pytest.raises(InputError, match=f"^{why}"):

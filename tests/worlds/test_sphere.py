@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.problems import covariance_error, within
 from unfog.simulation import simulate
 from unfog.simulation.job import truth_draws
@@ -40,8 +41,8 @@ def test_it_is_not_as_agents_are_told() -> None:
     assert not GaussianProblem(dim=2, **TOLD).plain
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
+@each(
+    "field, value",
     [("context_law", "cube"), ("context_mean", 1.0), ("context_cov", [1.0, 2.0])],
 )
 def test_what_no_sphere_has_is_refused(field: str, value: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import kstest
 
+from tests.each import each
 from tests.problems import quadratic_phi, random_knowledge, spd
 from unfog.channel.knowledge import BEYOND
 from unfog.features.linear import Product, matrix
@@ -41,7 +42,7 @@ def draw_truth(problem: LogisticProblem, rng: np.random.Generator, trials: int) 
     return problem.truth({name: draw(draws) for name, draws in problem.truth_draws().items()})
 
 
-@pytest.mark.parametrize("score", [-8.0, -3.0, -0.7, 0.0, 0.4, 2.0, 6.0])
+@each("score", [-8.0, -3.0, -0.7, 0.0, 0.4, 2.0, 6.0])
 def test_rewards_come_as_often_as_the_sigmoid_says(score: float, rng: np.random.Generator) -> None:
     normals = rng.standard_normal((N, PROBLEM.round_normals()))
     rewards = PROBLEM.reward(np.full(N, score), normals)
@@ -121,7 +122,7 @@ def test_a_reward_variance_is_refused_by_name() -> None:
         parse({"problem": {"kind": "logistic"}, "sweep": {"reward_var": [1.0]}})
 
 
-@pytest.mark.parametrize("field", ["rewards", "nodes", "_known"])
+@each("field", ["rewards", "nodes", "_known"])
 def test_what_is_no_field_is_refused_by_name(field: str) -> None:
     with pytest.raises(TypeError, match=field):
         LogisticProblem(**{field: 1})  # type: ignore[arg-type]
@@ -129,8 +130,8 @@ def test_what_is_no_field_is_refused_by_name(field: str) -> None:
         parse({"problem": {"kind": "logistic", field: 1}})
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
+@each(
+    "field, value",
     [
         ("dim", 0),
         ("actions", 0),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from unfog import testing
 from unfog.maths.arrays import Array
 from unfog.simulation import simulate
@@ -108,8 +109,8 @@ def test_what_follows_can_be_learnt_where_it_is_not_linear() -> None:
     assert second.mean() > 1.5 * first.mean()
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
+@each(
+    "field, value",
     [
         ("before", 0),
         ("after", 1.5),
@@ -124,7 +125,7 @@ def test_bad_fields_are_refused(field: str, value: Any) -> None:
         PostServingProblem(**{**SMALL, field: value})
 
 
-@pytest.mark.parametrize("trouble", [{"missing": 0.3}, {"tails": 3}, {"drift_cov": 0.1}])
+@each("trouble", [{"missing": 0.3}, {"tails": 3}, {"drift_cov": 0.1}])
 def test_a_channel_of_another_kind_is_refused(trouble: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="read as it is"):
         PostServingProblem(**SMALL, **trouble)

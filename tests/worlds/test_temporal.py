@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from tests.problems import spd
 from unfog import testing
 from unfog.maths.arrays import Array
@@ -198,7 +199,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_bad_fields_are_refused_by_name(case: str) -> None:
     fields, why = BAD[case]
     with pytest.raises(InputError, match=f"^{why}"):

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-import pytest
-
+from tests.each import each
 from unfog.agents.baselines import RIVALS
 from unfog.agents.catalogue import AGENTS, EVERY
 from unfog.lab.baselines.problems import OURS, PAPER, PLACES, pace, why_not
@@ -31,8 +30,8 @@ def test_the_places_are_those_of_the_catalog_with_one_value() -> None:
     assert build_problem(told["drift"]).has_bias
 
 
-@pytest.mark.parametrize(
-    ("place", "agent", "found"),
+@each(
+    "place, agent, found",
     [
         ("fig1-gaussian", "alg1", [("unfog", "same")]),
         ("fig1-gaussian", "alg2", [("unfog-delayed", "same")]),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from unfog._io import sealed, unsealed
 from unfog.lab.baselines import folder, report, suite
 from unfog.lab.baselines.problems import PACES, PLACES, build
@@ -215,7 +216,7 @@ def test_data_that_are_missing_leave_their_problem_out(
     assert "fig1-movielens was not played: no file ml-100k/u.data" in " ".join(str(found).split())
 
 
-@pytest.mark.parametrize("changes", [{"engine": "cuda"}, {"workers": 0}])
+@each("changes", [{"engine": "cuda"}, {"workers": 0}])
 def test_what_cannot_be_played_leaves_no_folder(changes: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=next(iter(changes))):
         rivals(["drift"], agents=["linucb"], out=tmp_path / "kept", **FEW, **changes)
@@ -228,8 +229,8 @@ def test_one_who_cannot_play_is_left_out_beside_others() -> None:
     assert one.rows[0].agent == "linucb"
 
 
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
+@each(
+    "changes, complaint",
     [
         ({"problems": ["nowhere"]}, "problems: 'nowhere'"),
         ({"problems": []}, "problems: none named"),

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from tests.each import each
 from unfog.agents.baselines import RIVALS
 from unfog.agents.catalogue import EVERY, Catalogue
 from unfog.lab.baselines import suite
 from unfog.lab.baselines.problems import OURS
 
 
-@pytest.mark.parametrize("name", [*RIVALS, *OURS])
+@each("name", [*RIVALS, *OURS])
 def test_all_have_six_or_seven_values_or_none_and_every_one_is_an_agent(name: str) -> None:
     setting, values = suite.setting_of(name)
     assert bool(setting) is bool(values)

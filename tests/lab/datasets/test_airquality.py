@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from unfog.lab import spec
 from unfog.lab.datasets.airquality import ANALYSERS, HOURS, SENSORS, AirQuality, read
 from unfog.lab.datasets.files import DATASETS
@@ -72,8 +73,8 @@ def test_hours_left_out_are_gaps_in_time(tmp_path: Path) -> None:
     assert read(written(tmp_path, *rows)).times.tolist() == [1.0, 2.5, 25.0]
 
 
-@pytest.mark.parametrize(
-    ("rows", "why"),
+@each(
+    "rows, why",
     [
         (["2004-03-10,0:00:00,1.5"], "cannot be read"),
         ([f"10/03/2004,0:00:00,{ROW}"], "cannot be read"),
@@ -96,7 +97,7 @@ def test_other_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         problem.knowledge()
 
 
-@pytest.mark.parametrize(("name", "value"), [("scale", "root"), ("calibration", HOURS), ("calibration", 4)])
+@each("name, value", [("scale", "root"), ("calibration", HOURS), ("calibration", 4)])
 def test_bad_fields_are_refused_without_the_data(name: str, value: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"^{name}: "):
         AirQuality(**{name: value})

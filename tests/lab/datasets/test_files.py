@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from unfog.lab.datasets import files as data_files
 from unfog.lab.datasets.files import DATASETS, locate
 from unfog.validation import InputError
@@ -173,7 +174,7 @@ def test_an_unreadable_file_is_refused(places: dict[str, Path], monkeypatch: pyt
         locate("movielens", places["given"])
 
 
-@pytest.mark.parametrize("folder", ["x" * 300, "afile", "\0"])
+@each("folder", ["x" * 300, "afile", "\0"])
 def test_folders_that_are_none_hold_nothing(folder: str, tmp_path: Path) -> None:
     (tmp_path / "afile").write_text("here")
     with pytest.raises(InputError, match="no file"):
@@ -426,18 +427,14 @@ def test_nobody_listens(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "url", ["", "file:///etc/passwd", "ftp://a/b.zip", "ml-100k.zip", "http://[::1", "data:,x"]
-)
+@each("url", ["", "file:///etc/passwd", "ftp://a/b.zip", "ml-100k.zip", "http://[::1", "data:,x"])
 def test_addresses_of_other_kinds_are_refused(url: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^url: .*http:// or https://"):
         data_files.fetch("movielens", url)
     assert files(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    "url", ["http://", "http://a b/c", "http://127.0.0.1:port/", "http://127.0.0.1/\u00e9"]
-)
+@each("url", ["http://", "http://a b/c", "http://127.0.0.1:port/", "http://127.0.0.1/\u00e9"])
 def test_addresses_that_lead_nowhere_are_refused(url: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^url: "):
         data_files.fetch("movielens", url)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.each import each
 from unfog.lab.datasets.files import DATASETS
 from unfog.lab.datasets.heartsteps import BETWEEN, COLUMNS, DECISIONS, NOTE, HeartSteps, read
 from unfog.lab.prepare import prepare
@@ -42,9 +43,7 @@ def test_people_follow_each_other_and_time_goes_on(tmp_path: Path) -> None:
     assert times.tolist() == [0, 2, 3 + BETWEEN, 5 + 2 * BETWEEN]
 
 
-@pytest.mark.parametrize(
-    ("rows", "why"), [(["1,2"], "cannot be read"), (["1,a,1,1,1"], "cannot be"), (["1,NA,1,1,1"], "has no")]
-)
+@each("rows, why", [(["1,2"], "cannot be read"), (["1,a,1,1,1"], "cannot be"), (["1,NA,1,1,1"], "has no")])
 def test_files_of_another_form_are_refused(rows: list[str], why: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"^data: made\.csv {why}"):
         read(written(tmp_path, *rows))
@@ -83,8 +82,8 @@ def test_it_says_that_its_channel_is_made(data: Path) -> None:
     assert (np.diff(found.times) >= 1).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@each(
+    "name, value",
     [("bias", -1.0), ("white", 0.0), ("lost", 1.0), ("error_time", 0), ("calibration", 7158)],
 )
 def test_bad_fields_are_refused_without_the_data(name: str, value: Any) -> None:

@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 
 import unfog
+from tests.each import each
 from unfog.lab import figures, storage
 from unfog.lab.datasets import files, movielens
 from unfog.lab.datasets.files import DATASETS, look_in
@@ -265,18 +266,18 @@ def test_thirty_clusters() -> None:
     assert np.all(found["regret"].values[..., -1] > 0)
 
 
-BAD = [
-    *(("clusters", value) for value in (1, 0, -5, True, 2.5, "20", None, [20], 1683)),
-    *(("factors", value) for value in (0, 1, -3, True, 3.0, "3", None, 51)),
-    *(("ratings", value) for value in ("netflix", "", 3, None, True)),
-    *(("contexts", value) for value in ("x", 1)),
+BAD = [  # two for what this world checks itself: the least or most, and what is no number
+    *(("clusters", value) for value in (1, "20", 1683)),
+    *(("factors", value) for value in (1, 3.0, 51)),
+    *(("ratings", value) for value in ("netflix", None)),
+    ("contexts", "x"),
     ("noise_cov", [[1, 2, 0], [2, 1, 0], [0, 0, 1]]),
     ("bias_cov", [0.1, 0.2]),
     ("reward_var", 0),
 ]
 
 
-@pytest.mark.parametrize(("field", "value"), BAD)
+@each("field, value", BAD)
 def test_bad_fields_are_refused_by_name(field: str, value: Any) -> None:
     fields = {"ratings": "stand-in", field: value}
     with pytest.raises(InputError, match=rf"^problem\.{field}: .*; allowed: ") as refused:

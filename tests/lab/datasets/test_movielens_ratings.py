@@ -13,6 +13,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
+from tests.each import each
 from unfog.lab.datasets import movielens
 from unfog.lab.datasets.files import DATASETS, locate
 from unfog.lab.datasets.movielens import Factors, cached, factorise, load, stand_in
@@ -88,7 +89,7 @@ BAD_LINES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_LINES)
+@each("case", BAD_LINES)
 def test_other_files_are_refused(case: str, tmp_path: Path) -> None:
     change, complaint = BAD_LINES[case]
     with pytest.raises(InputError, match=rf"^data: u\.data .*{complaint}"):
@@ -280,8 +281,8 @@ BAD_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("function", [factorise, cached])
-@pytest.mark.parametrize("case", BAD_SETTINGS)
+@each("function", [factorise, cached])
+@each("case", BAD_SETTINGS)
 def test_bad_settings_are_refused_by_name(case: str, function: Callable[..., Factors]) -> None:
     given, complaint = BAD_SETTINGS[case]
     matrix = np.arange(24.0).reshape(4, 6) % 6

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import unfog
+from tests.each import each
 from unfog.lab.datasets.recorded import RecordedFile
 from unfog.lab.prepare import prepare
 from unfog.lab.run_folder import manifest
@@ -63,8 +64,8 @@ def world(path: Path) -> RecordedFile:
     return RecordedFile(file=str(path), time="t", noisy=["a"], true=["x"], calibration=3)
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
+@each(
+    "content, why",
     [
         (b"", "file: no rows in log.csv; allowed: a header, and rows"),
         (b"t,a,x,a\n1,2,3,4\n", "a: two columns of this name in log.csv; allowed: each column once"),
