@@ -1,7 +1,6 @@
 """The transformer is one of scikit-learn's: its checks, its pipelines, its names; bad input is refused."""
 
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator
 
 from tests.adapters.denoising.channels import DIM, MEAN, NOISE_COV, TOLD, readings, with_gaps
 from tests.each import each
@@ -35,9 +34,12 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: {})  # type: ignore[untyped-decorator]
-def test_checks_of_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
-    check(estimator)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_checks_of_scikit_learn(estimator: Any) -> None:
+    """All of them: none is expected to fail."""
+    done = check_estimator(estimator, on_skip=None)
+    assert sum(one["status"] == "passed" for one in done) > 35
+    assert {one["status"] for one in done} <= {"passed", "skipped"}
 
 
 def frame(rows: int = 40, gaps: float = 0.2) -> Any:

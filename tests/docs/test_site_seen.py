@@ -12,9 +12,10 @@ from tests.serve.browser import Page
 
 pytestmark = pytest.mark.slow
 LOOK = """
-const done = arguments[0];
-axe.run(document, {resultTypes: ["violations"]}).then(done);
+const done = arguments[1];
+axe.run(document, {resultTypes: ["violations"], ...arguments[0]}).then(done);
 """
+COLOURS = {"runOnly": ["color-contrast"]}  # all that hangs on the scheme
 FINISHED = "return document.querySelector('.search-summary')?.textContent.includes('finished')"
 AXE = resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
 LOOKED_AT = [  # some of every kind
@@ -23,14 +24,10 @@ LOOKED_AT = [  # some of every kind
     "examples/index.html",
     "examples/plot_cost_of_noise.html",
     "science/theory.html",
-    "reference/index.html",
     "reference/spec.html",
     "reference/generated/agents.html",
     "reference/generated/http.html",
-    "reference/generated/parts.html",
     "reference/generated/python-unfog-channel.html",
-    "notebook/default.html",
-    "decisions/0016-live-is-a-fold-of-its-log.html",
     "search.html?q=calibration",
 ]
 
@@ -45,11 +42,11 @@ FOUND = {  # what one may type, and a page that must be among those found
 }
 
 
-def violations(page: Page) -> list[str]:
+def violations(page: Page, **told: Any) -> list[str]:
     """All that axe finds, however little it weighs."""
     page.run(AXE)
-    done: dict[str, Any] = page.driver.execute_async_script(LOOK)
-    assert len(done["passes"]) > 10
+    done: dict[str, Any] = page.driver.execute_async_script(LOOK, told)
+    assert len(done["passes"]) > (0 if told else 10)
     return [
         f"{one['id']} ({one['impact']}): {one['help']}: {[node['html'][:150] for node in one['nodes']][:3]}"
         for one in done["violations"]
@@ -62,29 +59,32 @@ def address(site: Site, name: str) -> str:
     return (site.folder / path).as_uri() + (f"?{asked}" if asked else "")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", LOOKED_AT)
-def test_nobody_is_kept_out(site: Site, page: Page, name: str, scheme: str) -> None:
-    page.scheme(scheme)
-    page.open(address(site, name))
-    searches = "?q=" in name
-    if searches:
-        page.wait(FINISHED)
-    shade = page.run("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
-    assert (max(shade[:3]) < 80) == (scheme == "dark")
-    assert violations(page) == []
-    assert (
-        searches or page.errors() == []
-    )  # lines of the pages found are asked for: not for files, browsers say
+def test_nobody_is_kept_out(site: Site, page: Page, name: str) -> None:
+    """On a light ground, and what hangs on it on a dark one."""
+    for scheme, told in (("light", {}), ("dark", COLOURS)):
+        page.scheme(scheme)
+        page.open(address(site, name))
+        searches = "?q=" in name
+        if searches:
+            page.wait(FINISHED)
+        shade = page.run("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+        assert (max(shade[:3]) < 80) == (scheme == "dark")
+        assert violations(page, **told) == [], scheme
+        # Lines of the pages found are asked for: not for files, browsers say.
+        assert searches or page.errors() == [], scheme
 
 
 def test_axe_would_complain(page: Page, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
+    faint = '<p style="color: #999">x</p>'
     bad.write_text(
-        '<html lang="en"><title>x</title><main><h1>x</h1><img src="a.png"><button></button>' + "<p>x</p>" * 9
+        f'<html lang="en"><title>x</title><main><h1>x</h1><img src="a.png"><button></button>{faint}'
+        + "<p>x</p>" * 9
     )
     page.open(bad.as_uri())
     assert any(one.startswith("image-alt") for one in violations(page))
+    assert [one.partition(" ")[0] for one in violations(page, **COLOURS)] == ["color-contrast"]
 
 
 @pytest.mark.parametrize("asked", FOUND)

@@ -1,5 +1,6 @@
 """Every snippet of the documentation runs as printed."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -44,18 +45,31 @@ def outputs(page: str) -> list[str | None]:
     return [found or None for found in fences]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python") and page not in ELSEWHERE])
 @pytest.mark.slow
-def test_python_runs_and_prints_what_stands_below(page: str, tmp_path: Path) -> None:
-    code = f"\nprint({MARK!r})\n".join(blocks(page, "python"))
+def test_python_runs_and_prints_what_stands_below(tmp_path: Path) -> None:
+    """Every page in a process and a folder of its own."""
+    pages = [page for page in PAGES if blocks(page, "python") and page not in ELSEWHERE]
+    assert len(pages) > 20
+    jobs = [
+        {
+            "code": f"\nprint({MARK!r})\n".join(blocks(page, "python")),
+            "folder": str(tmp_path / page.replace("/", "-")),
+        }
+        for page in pages
+    ]
+    for job in jobs:
+        Path(job["folder"]).mkdir()
+    runner = Path(__file__).with_name("snippet_runner.py")
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-W", "error", str(runner)], input=json.dumps(jobs), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert SHOWN.get(page, "±") in done.stdout
-    printed = done.stdout.split(f"{MARK}\n")
-    for below, found in zip(outputs(page), printed, strict=True):
-        assert below is None or below in found
+    for page, ran in zip(pages, json.loads(done.stdout), strict=True):
+        assert ran["status"] == 0, f"{page}: {ran['err']}"
+        assert SHOWN.get(page, "±") in ran["out"], page
+        printed = ran["out"].split(f"{MARK}\n")
+        for below, found in zip(outputs(page), printed, strict=True):
+            assert below is None or below in found, page
 
 
 @pytest.mark.slow

@@ -170,7 +170,9 @@ def test_a_record_with_gaps_reads_the_mean_there_and_regret_is_still_against_the
     assert np.array_equal(found["regret"], found["regret_true_context"])
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize(
+    "name", ["logistic", "record"]
+)  # of others `tests/simulation/test_channels.py` has it
 @pytest.mark.slow
 def test_both_engines_play_an_odd_channel_alike(name: str) -> None:
     world = WORLDS[name](missing=0.3, drift_cov=0.05)

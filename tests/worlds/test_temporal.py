@@ -166,10 +166,11 @@ def test_agents_are_told_the_moments_and_the_tempo() -> None:
     assert np.array_equal(one.noisy, two.noisy)
 
 
-PLAYED: list[dict[str, Any]] = [{}, {"gaps": 0.2, "missing": 0.2}, {"bias_time": 9.0, "reveal_share": 0.5}]
+PLAYED: list[dict[str, Any]] = [{}, {"gaps": 0.2, "missing": 0.2, "bias_time": 9.0, "reveal_share": 0.5}]
 
 
-@pytest.mark.parametrize("odd", PLAYED, ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("odd", PLAYED, ids=["plain", "all at once"])
 def test_both_engines_play_the_same(odd: dict[str, Any]) -> None:
     world = TemporalProblem(**FULL, **odd)
     run: dict[str, Any] = {"rounds": 20, "trials": 3, "seed": 3, "decompose": False}
