@@ -15,13 +15,13 @@ from typing import Any
 
 def warm() -> None:
     """Modules that others import anyhow: what a page itself forgets to import is still missing in it."""
-    import numpy as np  # noqa: F401, PLC0415
-    import pandas as pd  # noqa: F401, PLC0415
-    import scipy.stats  # noqa: F401, PLC0415
-    import xarray as xr  # noqa: F401, PLC0415
+    import numpy as np  # noqa: F401
+    import pandas as pd  # noqa: F401
+    import scipy.stats  # noqa: F401
+    import xarray as xr  # noqa: F401
 
     import unfog.lab.run
-    import unfog.lab.spec  # noqa: F401, PLC0415
+    import unfog.lab.spec  # noqa: F401
 
 
 def ran(code: str, folder: Path) -> dict[str, Any]:

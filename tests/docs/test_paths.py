@@ -28,8 +28,8 @@ ELSEWHERE = {"FOLDER/spec.toml", "NAME/spec.toml", "mymod.py"}  # the reader's o
 def words(path: Path) -> str:
     """What a file says to its readers: of Python, docstrings and comments."""
     text = (ROOT / path).read_text("utf-8")
-    if path.suffix != ".py":
-        return text
+    if path.suffix != ".py" or not mentioned.files(text):
+        return text if path.suffix != ".py" else ""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     said = [
         ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text)) if isinstance(node, documented)

@@ -266,8 +266,8 @@ def dense_twin(problem: RatingsProblem) -> GaussianProblem:
     )
 
 
-@pytest.mark.parametrize("name", EVERY)
 @pytest.mark.slow
+@each("name", EVERY)
 def test_it_is_the_gaussian_bandit_with_linear_features(name: str) -> None:
     # Roots of the posterior are the same in blocks and in one matrix, so even Thompson's draws agree.
     blocks, dense = run(world(), [name], rounds=200), run(dense_twin(world()), [name], rounds=200)
