@@ -65,7 +65,7 @@ def test_the_channel_is_recovered(rng: np.random.Generator) -> None:
 
 @pytest.mark.slow
 def test_groups_show_the_spread_of_biases_without_bias(rng: np.random.Generator) -> None:
-    sizes, repeats = np.array([2, 3, 40, 5, 9, 2, 3, 70, 4, 6] * 3), 1500
+    sizes, repeats = np.array([2, 3, 40, 5, 9, 2, 3, 70, 4, 6] * 3), 500
     found = [
         calibrate(noisy, true, groups=labels)
         for noisy, true, labels in map(_draw(rng, sizes), range(repeats))

@@ -30,7 +30,9 @@ def test_the_seed_decides_everything(found: demo.Played) -> None:
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(found.tracks, again.tracks)
     assert story(found) == story(again)
-    assert not np.array_equal(found.rows.sent, demo.played(decisions=DECISIONS, seed=3).rows.sent)
+    assert not np.array_equal(
+        found.rows.sent[: DECISIONS // 4], demo.played(decisions=DECISIONS // 4, seed=3).rows.sent
+    )
 
 
 def test_the_log_has_what_was_played(found: demo.Played, store: Path) -> None:

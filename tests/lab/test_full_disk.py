@@ -110,14 +110,24 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(fails: int, tmp_path: Pa
 
 
 @pytest.mark.slow
+def test_a_run_whose_disk_fails(plan: Plan, tmp_path: Path) -> None:
+    """A file takes five moments: of three in a row one, so that all five are met."""
+    run_on_a_failing_disk(plan, tmp_path, every=3)
+
+
+@pytest.mark.soak
 def test_a_run_whose_disk_fails_at_any_moment(plan: Plan, tmp_path: Path) -> None:
+    run_on_a_failing_disk(plan, tmp_path, every=1)
+
+
+def run_on_a_failing_disk(plan: Plan, tmp_path: Path, every: int) -> None:
     counted = Disk(tmp_path)
     with on(counted):
         keep(plan, tmp_path / "whole")
     whole, target = content(tmp_path / "whole"), tmp_path / "run"
     assert set(counted.asked) == {*CALLS, "open", "write"}
     assert len(counted.asked) > 40
-    for n in range(len(counted.asked)):
+    for n in range(0, len(counted.asked), every):
         with on(Disk(tmp_path, n, (errno.ENOSPC, errno.EIO)[n % 2])), pytest.raises(OSError) as failed:  # noqa: PT011
             keep(plan, target)
         assert failed.value.errno in (errno.ENOSPC, errno.EIO)

@@ -115,18 +115,19 @@ def test_a_killed_process_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "from pathlib import Path\nfrom unfog.lab.run import keep\nfrom unfog.lab.spec import load\n"
         "from unfog.lab.prepare import prepare\n"
         "from unfog.simulation.engines import numpy as engine\nengine.BATCH_TRIALS = (1, 2)\n"
-        "keep(prepare(load('fig1-gaussian', {'rounds': 300, 'trials': 40})), Path('killed'))"
+        "keep(prepare(load('fig1-gaussian', {'rounds': 300, 'trials': 14})), Path('killed'))"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
     deadline = time.monotonic() + 60
-    while len(list(tmp_path.glob("killed.partial/block-*"))) < 2 and time.monotonic() < deadline:
+    # The last of three may be half-written.
+    while len(list(tmp_path.glob("killed.partial/block-*"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "killed").exists()
     assert len(list(tmp_path.glob("killed.partial/block-*"))) >= 2
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 2))
-    plan, told = prepare(load("fig1-gaussian", {"rounds": 300, "trials": 40})), list[int]()
+    plan, told = prepare(load("fig1-gaussian", {"rounds": 300, "trials": 14})), list[int]()
     with storage.claimed(plan, tmp_path / "killed", tmp_path) as partial:
         assert len(list(partial.blocks(plan.work.jobs))) >= 2
     keep(plan, tmp_path / "killed", progress=lambda done, total: told.append(done))
@@ -340,11 +341,9 @@ def test_runs_at_the_same_time_take_different_folders(tmp_path: Path) -> None:
     ):
         assert (first.target.name, second.target.name) == ("small-001", "small-002")
     code = "from unfog.cli import main; main(['run', 'fig1-gaussian', '--trials', '20', '--rounds', '50'])"
-    started = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) for _ in range(3)]
-    assert [process.wait() for process in started] == [0, 0, 0]
-    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [
-        f"fig1-gaussian-00{n}" for n in (1, 2, 3)
-    ]
+    started = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) for _ in range(2)]
+    assert [process.wait() for process in started] == [0, 0]
+    assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [f"fig1-gaussian-00{n}" for n in (1, 2)]
 
 
 def test_a_second_writer_is_kept_out(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ def test_all_that_was_found_is_there() -> None:
     found = unfog.sensor_worth(
         days.table(known=250), alone="sleep", columns=columns, channel=CHANNEL, level=0.9
     )
+    np.testing.assert_allclose(found["own_share"], [1.0, 1 - 0.1**2 / (0.8 * 0.5)])  # of correlated noise
     scene = Scene(read_log(days.table(known=250), columns=columns), CHANNEL)
     for name, which in (("all", ""), ("sleep", "sleep")):
         one, own = sensor(scene, which), found.sel(sensor=name)
@@ -40,12 +41,6 @@ def test_all_that_was_found_is_there() -> None:
     assert found["ladder_rounds"].values.tolist() == [600, 600, 600, 250, 250]
     reach = (found["value_high"] - found["value"]) / found["value_se"]
     np.testing.assert_allclose(reach, 1.676551, rtol=1e-6)  # Student's t, 49 degrees of freedom
-
-
-def test_the_own_share_of_a_correlated_noise() -> None:
-    found = unfog.sensor_worth(walks(100).table(), alone="each", **TOLD)
-    share = 1 - 0.1**2 / (0.8 * 0.5)
-    np.testing.assert_allclose(found["own_share"], [1.0, share, share])
 
 
 @pytest.mark.slow

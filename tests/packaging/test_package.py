@@ -64,15 +64,9 @@ def alone(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pip(place: Path) -> tuple[str, ...]:
-    """The pip that runs the tests, for the environment of a place: to install one there takes seconds."""
-    return (
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "--python",
-        str(place / "venv/bin/python"),
-    )
+    """The pip that we have, at work on the environment of a place: one of its own would take seconds."""
+    python = str(place / "venv/bin/python")
+    return sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python
 
 
 def test_the_wheel_has_what_runs_and_nothing_else(built: Path) -> None:
