@@ -77,7 +77,7 @@ def test_nobody_is_kept_out(site: Site, page: Page, name: str) -> None:
 
 def test_axe_would_complain(page: Page, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
-    faint = '<p style="color: #999">x</p>'
+    faint = '<p style="color: #999">words that are faint</p>'
     bad.write_text(
         f'<html lang="en"><title>x</title><main><h1>x</h1><img src="a.png"><button></button>{faint}'
         + "<p>x</p>" * 9
