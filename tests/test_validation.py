@@ -102,10 +102,12 @@ def test_a_covariance_singular_to_double_precision_is_refused() -> None:
 def test_rows_have_a_width() -> None:
     assert validation.rows("x", [[1, 2]], 2, "such").shape == (1, 2)
     assert validation.rows("x", np.ones((3, 2, 2)), None, "such").shape == (3, 2, 2)
-    for value, width in (([1, 2], 2), ([[1, 2, 3]], 2), (np.ones((0, 2)), 2), (np.ones((1, 2, 2)), 2)):
+    bad: list[Any] = [[1, 2], [[1, 2, 3]], np.ones((0, 2)), np.ones((1, 2, 2))]
+    for value in bad:
         with pytest.raises(InputError, match=r"^x: .* has shape .*; allowed: such$"):
-            validation.rows("x", value, width, "such")
-    for value in ([1.0], np.ones((2, 0)), 3.0):
+            validation.rows("x", value, 2, "such")
+    flat: list[Any] = [[1.0], np.ones((2, 0)), 3.0]
+    for value in flat:
         with pytest.raises(InputError, match=r"^x: .* has shape .*; allowed: such$"):
             validation.rows("x", value, None, "such")
 
@@ -173,7 +175,8 @@ def test_arms_with_and_without_vectors() -> None:
     assert validation.check_arms("arms", ["a", "b"]) == {"a": None, "b": None}
     given = {"a": [1, 2], "b": None, "c": [[1], [2]]}
     assert validation.check_arms("arms", given) == given
-    for vector in (3.0, [], np.ones((2, 2, 2))):
+    odd: list[Any] = [3.0, [], np.ones((2, 2, 2))]
+    for vector in odd:
         with pytest.raises(InputError, match=r"^arms\.a: .*; allowed: a list of finite numbers$"):
             validation.check_arms("arms", {"a": vector, "b": None})
 
