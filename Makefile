@@ -44,8 +44,8 @@ check: lint types contract near  ## the fast loop: lint, types, imports contract
 
 test: lint types contract pytest  ## everything that must hold: lint, types, imports contract, tests
 
-soak: setup  ## what takes long: hundreds of kills, a hundred thousand fuzzed calls
-	@$(PYTEST) -m soak
+soak: setup  ## what takes long, and how long each took: CONTRIBUTING.md lists it
+	@$(PYTEST) -m soak --durations=0 --durations-min=1
 
 lint: setup
 	@$(BIN)/ruff check .
