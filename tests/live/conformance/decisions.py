@@ -1,0 +1,187 @@
+"""Decisions: what they say, and what may be told with a reading."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.live.conformance.places import (
+    SHOWN,
+    Place,
+    believed,
+    refused,
+    unchanged,
+)
+from tests.live.ground import ARMS, COORDINATES
+from unfog.live import Conflict
+from unfog.validation import InputError
+
+
+def check_a_decision_says_what_was_believed(place: Place) -> None:
+    live = place.made(agent="gaps")
+    readings: list[list[float | None]] = [[0.5, -1.0], [3.0, None], [None, -4.0]]
+    for number, reading in enumerate(readings):
+        made = live.decide(reading, unit=f"unit {number}")
+        mean, sd = believed(reading)
+        assert made.number == number
+        assert made.arm in ARMS
+        assert [*made.probabilities] == ARMS
+        assert sum(made.probabilities.values()) == pytest.approx(1)
+        assert made.probability == made.probabilities[made.arm]
+        assert [*made.denoised] == [*made.sd] == COORDINATES
+        assert [*made.denoised.values()] == pytest.approx(mean)
+        assert [*made.sd.values()] == pytest.approx(sd)
+        assert made.shadow == {}
+    ids = [event["decision"] for event in live.events()[1:]]
+    assert len({*ids}) == 3
+    assert live.pending() == ids
+
+
+def check_a_context_comes_in_any_form(place: Place) -> None:
+    live = place.made()
+    forms: list[Any] = [[0.5, -1], (0.5, -1.0), {"y": -1, "x": np.float64(0.5)}]
+    forms.append(np.array([0.5, -1.0]))
+    found = [live.decide(form, unit=f"unit {i}").denoised for i, form in enumerate(forms)]
+    assert found == [found[0]] * len(forms)
+    contexts = [event["context"] for event in live.events()[1:]]
+    assert contexts == [{"x": 0.5, "y": -1.0}] * len(forms)
+
+
+def check_each_unit_has_a_bias_of_its_own(place: Place) -> None:
+    live = place.made()
+    first = live.decide(SHOWN)
+    for _ in range(3):
+        live.decide([4.0, 4.0], unit="ann")
+    assert live.decide(SHOWN, unit="bob").denoised == first.denoised
+    ann, bob = live.belief("ann"), live.belief("bob")
+    assert float(ann["bias"][0]) > float(bob["bias"][0])
+    assert float(ann["bias_sd"][0]) < float(bob["bias_sd"][0])
+    assert live.about()["units"] == ["ann", "bob"]
+
+
+def check_a_reading_may_have_a_noise_of_its_own(place: Place) -> None:
+    live = place.made(agent="temporal")
+    faint, own, loud = (
+        live.decide(SHOWN, unit=f"unit {i}", noise=noise, at=5.0).sd["x"]
+        for i, noise in enumerate(([0.01, 0.01], None, [[50.0, 0.0], [0.0, 50.0]]))
+    )
+    assert faint < own < loud
+    other = place.made()
+    with unchanged(other), pytest.raises(InputError, match=r"^noise: given for one reading; allowed: "):
+        other.decide(SHOWN, noise=[0.1, 0.2])
+
+
+def check_times_of_readings(place: Place) -> None:
+    live, noon = place.made(agent="temporal"), datetime(2026, 1, 1, 12, tzinfo=UTC)
+    live.decide(SHOWN, unit="ann", at=noon)
+    live.decide(SHOWN, unit="bob", at=5)
+    assert [event["at"] for event in live.events()[1:]] == [noon.timestamp(), 5.0]
+    assert live.expected(SHOWN, unit="bob", at=5.0)["arm"].values.tolist() == ARMS
+    for call in (
+        lambda: live.decide(SHOWN, unit="bob", at=4.0),
+        lambda: live.decide_many([{"context": SHOWN, "unit": "bob", "at": 7.0}, ASK_OF_BOB]),
+        lambda: live.expected(SHOWN, unit="bob", at=4.0),
+    ):
+        with unchanged(live), pytest.raises(InputError, match=r"^(asked\[1\]\.)?at: "):
+            call()
+    with unchanged(live), pytest.raises(InputError, match=r"^at: 2026-01-01T12:00:00 has no time zone"):
+        live.decide(SHOWN, unit="bob", at=noon.replace(tzinfo=None))
+
+
+ASK_OF_BOB = {"context": SHOWN, "unit": "bob", "at": 6.0}
+
+
+def check_some_arms_for_one_decision(place: Place) -> None:
+    live = place.made(floor=0.5)
+    for arms in (["c", "a"], ["b"]):
+        found = [live.decide([i / 3 - 2, 1.0], arms=arms) for i in range(12)]
+        assert {one.arm for one in found} == {*arms}
+        assert all([*one.probabilities] == arms for one in found)
+        assert min(min(one.probabilities.values()) for one in found) >= 0.5 / len(arms)
+    assert [*live.decide(SHOWN).probabilities] == ARMS
+    assert [event.get("arms") for event in live.events()[-2:]] == [["b"], None]
+
+
+def check_an_arm_that_somebody_else_chose(place: Place) -> None:
+    live = place.made(floor=0.3)
+    told, untold = live.decide(SHOWN, forced="b", probability=0.25), live.decide(SHOWN, forced="c")
+    assert (told.arm, told.probability, untold.arm, untold.probability) == ("b", 0.25, "c", None)
+    assert sum(told.probabilities.values()) == pytest.approx(1)
+    assert told.probabilities["b"] > 0.099
+    assert live.reward(told.id, 1.0).learnt
+    live.retire_arm("a")
+    assert live.decide(SHOWN, forced="a").arm == "a"
+
+
+def check_arms_that_come_with_the_decision(place: Place) -> None:
+    live = place.made(features="product", arms=None, arm_size=2, floor=0.2)
+    made = live.decide(SHOWN, arms={"new": [1.0, 0.5], "newer": [-0.5, 1.0]})
+    assert [*made.probabilities] == ["new", "newer"]
+    assert live.reward(made.id, 1.0).learnt
+    found = live.expected(SHOWN, arms={"new": [1.0, 0.5]})
+    assert found["arm"].values.tolist() == ["new"]
+    assert live.about()["arms"] == []
+    for arms in (None, ["new"], {"new": [1.0]}):
+        with unchanged(live), pytest.raises(InputError, match=r"^arms"):
+            live.decide(SHOWN, arms=arms)
+
+
+def check_a_key_stands_for_one_request(place: Place) -> None:
+    """Whatever has happened since: what was answered stays answered."""
+    live = place.made(wait=60)
+    made = live.decide(SHOWN, unit="ann", key="of a decision")
+    void = live.decide(SHOWN)
+    paid = live.reward(made.id, 1.0, key="of a reward")
+    shown = live.reveal(made.id, {"x": 1.0}, key="of a context")
+    gone = live.void(void.id, key="of a void")
+    live.add_arm("d")
+    live.retire_arm(made.arm)
+    place.clock.time += 100
+    live.decide(SHOWN)
+    with unchanged(live):
+        assert live.decide(SHOWN, unit="ann", key="of a decision") == made
+        assert live.decide_many([{"context": SHOWN, "unit": "ann", "key": "of a decision"}]) == [made]
+        assert live.reward(made.id, 1.0, key="of a reward") == paid
+        assert live.reward_many({made.id: 1.0}, keys={made.id: "of a reward"}) == {made.id: paid}
+        assert live.reveal(made.id, {"x": 1.0}, key="of a context") == shown
+        assert live.void(void.id, key="of a void") == gone
+    for call in (
+        lambda: live.decide([0.5, 0.0], unit="ann", key="of a decision"),
+        lambda: live.decide(SHOWN, key="of a decision"),
+        lambda: live.reward(made.id, 2.0, key="of a reward"),
+        lambda: live.reveal(made.id, {"y": 1.0}, key="of a context"),
+        lambda: live.void(void.id, key="of a reward"),
+    ):
+        with (
+            unchanged(live),
+            pytest.raises(Conflict, match=r"^key: 'of a \w+'; allowed: a new key") as caught,
+        ):
+            call()
+        assert caught.value.field == "key"
+
+
+def check_several_decisions_at_once(place: Place) -> None:
+    """They are those that would have been made one by one."""
+    several, single = place.made(), place.made()
+    asked: list[dict[str, Any]] = [{"context": [i, -1.0], "unit": f"unit {i % 2}"} for i in range(4)]
+    asked[1] |= {"arms": ["c", "a"], "key": "k"}
+    asked[2] |= {"forced": "b", "probability": 0.5}
+    found = several.decide_many(asked)
+    assert [one._replace(id="") for one in found] == [single.decide(**one)._replace(id="") for one in asked]
+    assert [one.id for one in found] == several.pending()
+    assert several.decide_many(asked[1:2]) == found[1:2]
+    assert several.decide_many([]) == []
+    for bad, said in {
+        ("context", 5): "asked[1].context: 5; allowed: a mapping by name, or 2 values",
+        ("arms", ("z",)): "asked[1].arms: 'z'; allowed: a, b, c",
+        ("arm", "a"): "asked[1].arm: no such field (did you mean 'arms'?); allowed: "
+        "context, unit, arms, key, at, noise, forced, probability",
+    }.items():
+        name, value = bad
+        refused(several, lambda a={"context": SHOWN, name: value}: several.decide_many([asked[0], a]), said)  # type: ignore[misc]
+    one, other = ({"context": [x, 0.0], "key": "new"} for x in (0.0, 1.0))
+    said = "asked[1].key: 'new'; allowed: a key for each request of a batch"
+    refused(several, lambda: several.decide_many([one, other]), said, Conflict)
+    first, second = several.decide_many([one, one])
+    assert first == second
