@@ -1,13 +1,14 @@
 """`unfog check posterior` as a user meets it."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from unfog.cli import main, paper
+from unfog.paper import posterior
 
 Capture = pytest.CaptureFixture[str]
 
@@ -38,43 +39,43 @@ def test_help_has_an_example(capsys: Capture) -> None:
 
 
 @pytest.mark.slow
-def test_a_table_and_a_figure(capsys: Capture) -> None:
-    code, out, err = unfog(capsys, *SMALL, "lmc, pg,laplace", "--seed", "2")
+def test_json_says_everything_and_the_table_says_it_again(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (*SMALL, "lmc:temperature=0, laplace", "--seed", "2", "--out", "here")
+    check, checks = posterior.check, list[posterior.Check]()
+
+    def once(*given: Any, **named: Any) -> posterior.Check:
+        checks.append(check(*given, **named) if not checks else checks[0])
+        return checks[0]
+
+    monkeypatch.setattr(posterior, "check", once)
+    code, out, err = unfog(capsys, *words, "--json")
     assert (code, err) == (0, "")
+    facts = json.loads(out, parse_constant=pytest.fail)
+    assert list(facts) == ["experiment", "agent", "rounds", "seed", "chains", "nuts", "learners", "figures"]
+    assert (facts["experiment"], facts["agent"], facts["rounds"], facts["seed"]) == ("small", "alg1", 40, 2)
+    assert facts["nuts"]["rhat"] < 1.01
+    assert facts["nuts"]["divergences"] == 0
+    assert list(facts["learners"]) == ["lmc:temperature=0", "laplace"]
+    greedy, laplace = facts["learners"].values()
+    assert list(greedy) == ["mean_rms", "mean_max", "spread", "narrowest", "widest", "volume", "z", "z_long"]
+    assert greedy["spread"] < 1e-9 < 0.5 < laplace["spread"] < 1.5
+    assert laplace["z_long"] is None
+    for path, magic in zip(facts["figures"], (b"<?xml", b"%PDF", b"\x89PNG"), strict=True):
+        assert Path(path).read_bytes().startswith(magic)
+    drawn = Path("here/posterior.svg").read_text("utf-8")
+    assert all(name in drawn for name in ("lmc", "laplace", "Posteriors of θ against NUTS: small"))
+    monkeypatch.setattr("unfog.plotting.save", lambda *_: [Path("drawn.svg")])
+    code, out, err = unfog(capsys, *words)
+    assert (code, err, out) == (0, "", f"{paper.table(facts)}\nfigure: drawn.svg\n")
     lines = out.splitlines()
     assert lines[0] == "small: 40 rounds played by alg1, seed 2; 60 draws of each learner, as used"
     assert lines[1].startswith("NUTS: 16 x 1000 draws, R-hat 1.00")
     assert lines[2].split() == " ".join(paper.HEAD).split()
-    rows = {line.split()[0]: line.split()[1:] for line in lines[3:6]}
-    assert list(rows) == ["lmc", "pg", "laplace"]
-    assert float(rows["lmc"][2]) < 0.1 < 0.6 < float(rows["pg"][2]) < 1.5
-    assert rows["laplace"][-1] == "-"
-    assert lines[-2].startswith("spread, where 100 % is the posterior's and near 0 is greedy: lmc 3.")
-    assert lines[-1] == "figure: figures/posterior.svg, figures/posterior.pdf, figures/posterior.png"
-    for kind, magic in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
-        assert Path(f"figures/posterior.{kind}").read_bytes().startswith(magic)
-    drawn = Path("figures/posterior.svg").read_text("utf-8")
-    assert all(name in drawn for name in ("lmc", "pg", "laplace", "Posteriors of θ against NUTS: small"))
-
-
-@pytest.mark.slow
-def test_json_is_all_there_is_and_repeats_itself(capsys: Capture) -> None:
-    words = (*SMALL, "lmc:temperature=0,adf", "--agent", "alg2", "--json", "--out", "here")
-    code, out, err = unfog(capsys, *words)
-    assert (code, err) == (0, "")
-    facts = json.loads(out, parse_constant=pytest.fail)
-    assert list(facts) == ["experiment", "agent", "rounds", "seed", "chains", "nuts", "learners", "figures"]
-    assert (facts["experiment"], facts["agent"], facts["rounds"], facts["seed"]) == ("small", "alg2", 40, 0)
-    assert facts["nuts"]["rhat"] < 1.01
-    assert facts["nuts"]["divergences"] == 0
-    greedy, adf = facts["learners"]["lmc:temperature=0"], facts["learners"]["adf"]
-    assert list(greedy) == ["mean_rms", "mean_max", "spread", "narrowest", "widest", "volume", "z", "z_long"]
-    assert greedy["spread"] < 1e-9
-    assert adf["z_long"] is None
-    assert all(Path(path).is_file() for path in facts["figures"])
-    pictures = [Path(path).read_bytes() for path in facts["figures"]]
-    assert unfog(capsys, *words)[1] == out
-    assert [Path(path).read_bytes() for path in facts["figures"]] == pictures
+    assert lines[-2].startswith(
+        "spread, where 100 % is the posterior's and near 0 is greedy: lmc:temperature=0 "
+    )
 
 
 def test_nuts_that_has_not_converged_is_not_trusted() -> None:
@@ -103,23 +104,21 @@ BAD_CALLS = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_CALLS)
-def test_bad_calls_are_refused_in_one_line(case: str, capsys: Capture) -> None:
-    words, said = BAD_CALLS[case]
-    code, out, err = unfog(capsys, "check", "posterior", *words)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert said in err
-    assert "allowed: " in err
-    assert [path.name for path in Path().iterdir()] == ["small.toml"]
+def test_bad_calls_are_refused_in_one_line(capsys: Capture) -> None:
+    for case, (words, said) in BAD_CALLS.items():
+        code, out, err = unfog(capsys, "check", "posterior", *words)
+        assert (code, out, err.count("\n")) == (2, "", 1), case
+        assert said in err
+        assert "allowed: " in err
+        assert [path.name for path in Path().iterdir()] == ["small.toml"]
 
 
-@pytest.mark.parametrize("missing", ["blackjax", "matplotlib"])
-@pytest.mark.slow
-def test_a_missing_extra_is_named(missing: str) -> None:
-    code = (
-        f"import sys; sys.modules[{missing!r}] = None\n"
-        "from unfog.cli import main; main(['check', 'posterior', '--rounds', '5'])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"pip install 'unfog[{'exact' if missing == 'blackjax' else 'lab'}]'" in done.stderr
+def test_a_missing_extra_is_named(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "unfog.paper.nuts", raising=False)
+    monkeypatch.delattr("unfog.paper.nuts", raising=False)
+    for missing, extra in (("matplotlib.figure", "lab"), ("blackjax", "exact")):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, missing, None)
+            code, out, err = unfog(capsys, "check", "posterior", "--rounds", "5")
+        assert (code, out) == (2, "")
+        assert f"pip install 'unfog[{extra}]'" in err
