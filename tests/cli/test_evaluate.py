@@ -12,6 +12,7 @@ from tests.evaluation.readers import logs
 from tests.walks import ARMS, CHANNEL, Walks, walks
 from unfog.cli import main
 from unfog.cli.evaluate import probability_of, reading
+from unfog.lab import sensor
 from unfog.lab.evaluate import read_log
 from unfog.lab.tables import plus_minus
 
@@ -70,6 +71,7 @@ def test_numbers_are_those_of_the_log(capsys: Capture) -> None:
     assert "sensor" not in facts
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_table_fits_a_terminal_and_says_what_json_says(capsys: Capture) -> None:
     words = ("--policies", "logger,fitted,always:walk", "--estimators", "dr,snips,ips,clipped,switch,dm")
     facts = facts_of(capsys, *WALKS, *words, "--level", "0.9")
@@ -107,6 +109,7 @@ def test_true_columns_in_order_or_by_the_name_of_their_context() -> None:
         np.testing.assert_array_equal(np.asarray(log.true)[:300], DAYS.true[:300])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_arms_that_were_drawn_evenly(capsys: Capture) -> None:
     words = ("--probability", "0.25", "--arms", "nothing,walk,rest,run", "--policies", "always:walk")
     facts = facts_of(capsys, *WALKS[:-2], *words, "--estimators", "ips", "--intervals", "plain")
@@ -114,6 +117,7 @@ def test_arms_that_were_drawn_evenly(capsys: Capture) -> None:
     assert facts["policies"]["always:walk"]["estimators"]["ips"]["value"] == pytest.approx(byhand)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_live_store_and_its_export_say_the_same(capsys: Capture) -> None:
     dice = np.random.default_rng(3)
     with library.live.open("live.unfog") as store:
@@ -132,6 +136,7 @@ def test_a_live_store_and_its_export_say_the_same(capsys: Capture) -> None:
     assert one["policies"]["always:walk"]["unsupported"] == 0
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_agents_learn_from_the_log(capsys: Capture) -> None:
     walks(60).write(Path("walks.csv"))
     facts = facts_of(capsys, *WALKS, "--policies", "naive", "--seed", "3")
@@ -142,14 +147,23 @@ def test_agents_learn_from_the_log(capsys: Capture) -> None:
     assert f"replay rests on the rounds that count: {count} of naive." in " ".join(out.split())
 
 
-@pytest.mark.slow
-def test_what_a_better_sensor_is_worth(capsys: Capture) -> None:
+@pytest.mark.usefixtures("undrawn")
+def test_what_a_better_sensor_is_worth(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    walks(220).write(Path("walks.csv"), known=200)
+    asked, worths, work = list[Any](), list[Any](), sensor.sensor_worth
+
+    def once(*given: Any, **told: Any) -> Any:
+        asked.append(told["channel"])
+        worths.append(worths[0] if worths else work(*given, **told))
+        return worths[-1]
+
+    monkeypatch.setattr(sensor, "sensor_worth", once)
     words = ("--policies", "logger", "--true", "true_steps,true_sleep", "--channel", "channel.json")
     facts = facts_of(capsys, *WALKS, *words, "--alone", "sleep")
     found = facts["sensor"]
     assert list(found["sensors"]) == ["all", "sleep"]
     assert list(found["ladder"]) == ["naive", "denoised", "perfect", "denoised, known", "true"]
-    assert found["ladder"]["true"]["ladder_rounds"] == 300
+    assert found["ladder"]["true"]["ladder_rounds"] == 200
     assert len(facts["figures"]) == 6
     code, out, _ = unfog(capsys, *WALKS, *words[:-1], "channel.toml", "--sensor", "--alone", "sleep")
     assert code == 0
@@ -163,48 +177,50 @@ def test_what_a_better_sensor_is_worth(capsys: Capture) -> None:
     ]
     line = " ".join(["sleep", *shown, one["used"]])
     assert line in [" ".join(row.split()) for row in out.splitlines()]
+    assert asked[0] == asked[1]
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("evaluate", "nowhere.csv"), "log: there is no file 'nowhere.csv'; allowed: "),
-        (WALKS[:-2], "probability: no such column among steps, sleep, message, p, walked"),
-        ((*WALKS[:-1], "q"), "probability: no column 'q'; allowed: one of: steps, "),
-        ((*WALKS[:-1], "0.2"), "probability: 0.2; allowed: 0.333333 if all of 3 arms were drawn evenly"),
-        ((*WALKS, "--policies", "always:run"), "policies: always:run; allowed: always:ARM, with one of "),
-        ((*WALKS, "--policies", ","), "policies: none; allowed: logger, uniform, "),
-        ((*WALKS, "--policies", "best"), "policies: no policy is called 'best'; allowed: "),
-        ((*WALKS, "--estimators", "magic"), "estimators: 'magic'; allowed: dr, snips, "),
-        ((*WALKS, "--intervals", "wide"), "intervals: 'wide'; allowed: adaptive, plain"),
-        ((*WALKS, "--level", "1"), "level: 1.0; allowed: a number between 0 and 1"),
-        ((*WALKS, "--seed", "-1"), "seed: -1; allowed: a whole number"),
-        ((*WALKS, "--features", "product"), "features: product; allowed: per_arm; for others, "),
-        ((*WALKS, "--problem", "walks"), "problem: walks; allowed: nothing, for walks.csv: only live "),
-        ((*WALKS, "--sensor"), "channel: none, and 0 true contexts; allowed: what is known of the noise"),
-        (
-            (*WALKS, "--channel", "channel.json", "--alone", "run"),
-            "alone: 'run'; allowed: each, steps, sleep",
-        ),
-        ((*WALKS, "--channel", "none.json"), "channel: there is no file 'none.json'; allowed: "),
-        ((*WALKS, "--channel", "list.json"), 'channel: [1]; allowed: a JSON object such as {"context_mean"'),
-        ((*WALKS, "--channel", "bad.toml"), "channel: 'bad.toml' is not TOML (Invalid value"),
-        ((*WALKS, "--columns", "bad.toml"), "columns: 'bad.toml' is not TOML (Invalid value"),
-        ((*WALKS, "--true", "true_steps"), "columns.true: ['true_steps']; allowed: a column for each of "),
-        ((*WALKS, "--arms", "walk,rest"), "message: nothing; allowed: one of the arms: walk, rest"),
-        ((*WALKS, "--out", "walks.csv"), "out: walks.csv; allowed: a folder that can be made"),
-        (("evaluate", "list.json", "--arm", "x"), "arm: x; allowed: nothing, for list.json: only tables "),
-        (("evaluate", "list.json", "--columns", "bad.toml"), "columns: bad.toml; allowed: nothing, for "),
-    ],
-)
-def test_what_is_wrong_is_said_in_a_line(words: tuple[str, ...], complaint: str, capsys: Capture) -> None:
-    code, out, err = unfog(capsys, *words, "--json")
-    assert (code, out) == (2, "")
-    assert complaint in err
-    assert err.count("\n") == 1
-    assert not Path("figures").exists()
+WRONG: list[tuple[tuple[str, ...], str]] = [
+    (("evaluate", "nowhere.csv"), "log: there is no file 'nowhere.csv'; allowed: "),
+    (WALKS[:-2], "probability: no such column among steps, sleep, message, p, walked"),
+    ((*WALKS[:-1], "q"), "probability: no column 'q'; allowed: one of: steps, "),
+    ((*WALKS[:-1], "0.2"), "probability: 0.2; allowed: 0.333333 if all of 3 arms were drawn evenly"),
+    ((*WALKS, "--policies", "always:run"), "policies: always:run; allowed: always:ARM, with one of "),
+    ((*WALKS, "--policies", ","), "policies: none; allowed: logger, uniform, "),
+    ((*WALKS, "--policies", "best"), "policies: no policy is called 'best'; allowed: "),
+    ((*WALKS, "--estimators", "magic"), "estimators: 'magic'; allowed: dr, snips, "),
+    ((*WALKS, "--intervals", "wide"), "intervals: 'wide'; allowed: adaptive, plain"),
+    ((*WALKS, "--level", "1"), "level: 1.0; allowed: a number between 0 and 1"),
+    ((*WALKS, "--seed", "-1"), "seed: -1; allowed: a whole number"),
+    ((*WALKS, "--features", "product"), "features: product; allowed: per_arm; for others, "),
+    ((*WALKS, "--problem", "walks"), "problem: walks; allowed: nothing, for walks.csv: only live "),
+    ((*WALKS, "--sensor"), "channel: none, and 0 true contexts; allowed: what is known of the noise"),
+    (
+        (*WALKS, "--channel", "channel.json", "--alone", "run"),
+        "alone: 'run'; allowed: each, steps, sleep",
+    ),
+    ((*WALKS, "--channel", "none.json"), "channel: there is no file 'none.json'; allowed: "),
+    ((*WALKS, "--channel", "list.json"), 'channel: [1]; allowed: a JSON object such as {"context_mean"'),
+    ((*WALKS, "--channel", "bad.toml"), "channel: 'bad.toml' is not TOML (Invalid value"),
+    ((*WALKS, "--columns", "bad.toml"), "columns: 'bad.toml' is not TOML (Invalid value"),
+    ((*WALKS, "--true", "true_steps"), "columns.true: ['true_steps']; allowed: a column for each of "),
+    ((*WALKS, "--arms", "walk,rest"), "message: nothing; allowed: one of the arms: walk, rest"),
+    ((*WALKS, "--out", "walks.csv"), "out: walks.csv; allowed: a folder that can be made"),
+    (("evaluate", "list.json", "--arm", "x"), "arm: x; allowed: nothing, for list.json: only tables "),
+    (("evaluate", "list.json", "--columns", "bad.toml"), "columns: bad.toml; allowed: nothing, for "),
+]
 
 
+def test_what_is_wrong_is_said_in_a_line(capsys: Capture) -> None:
+    for words, complaint in WRONG:
+        code, out, err = unfog(capsys, *words, "--json")
+        assert (code, out) == (2, ""), words
+        assert complaint in err
+        assert err.count("\n") == 1
+        assert not Path("figures").exists()
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_numbers_of_dsjson_are_chosen(capsys: Capture) -> None:
     log = logs.simulated(80)._replace(true=None, unit=None, units=())
     logs.lines(Path("log.json"), logs.dsjson(log))

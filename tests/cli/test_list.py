@@ -27,26 +27,28 @@ def unfog(capsys: Capture, *words: str) -> tuple[int, str, str]:
     return int(ended.value.code or 0), out, err
 
 
-@pytest.mark.parametrize(
-    "name", [*EVERY, "alg1-hetero-ucb:quantile=0.9", "drift:step=0.5-greedy", "naive-pg"]
-)
-def test_every_agent_is_explained_in_80_columns(name: str) -> None:
-    found = explained(name)
-    agent = Catalogue(found.rewards)[name]
-    assert [part.step for part in found.parts] == ["denoise", "learn", "choose"]
-    made: tuple[Any, ...] = (agent.denoiser, agent.learner, agent.chooser)
-    assert [part.name for part in found.parts] == [one.name for one in made]
-    for part, one in zip(found.parts, made, strict=True):
-        told = {field: str(getattr(one, field)).lower() for field in part.settings}
-        assert set(told) == {field.name for field in fields(one)}
-        assert {field: float(value) if value[-1].isdigit() else value for field, value in told.items()} == {
-            field: float(value) if value[-1].isdigit() else value for field, value in part.settings.items()
-        }
-    shown = lines(found)
-    assert max(map(len, shown)) <= 80
-    whole = " ".join(" ".join(shown).split())
-    for text in (found.when, agent.summary, found.reference, *(part.note for part in found.parts)):
-        assert " ".join(text.split()) in whole
+def test_every_agent_is_explained_in_80_columns() -> None:
+    for name in (*EVERY, "alg1-hetero-ucb:quantile=0.9", "drift:step=0.5-greedy", "naive-pg"):
+        found = explained(name)
+        agent = Catalogue(found.rewards)[name]
+        assert [part.step for part in found.parts] == ["denoise", "learn", "choose"]
+        made: tuple[Any, ...] = (agent.denoiser, agent.learner, agent.chooser)
+        assert [part.name for part in found.parts] == [one.name for one in made]
+        for part, one in zip(found.parts, made, strict=True):
+            told = {field: str(getattr(one, field)).lower() for field in part.settings}
+            assert set(told) == {field.name for field in fields(one)}
+            assert {field: _number(value) for field, value in told.items()} == {
+                field: _number(value) for field, value in part.settings.items()
+            }
+        shown = lines(found)
+        assert max(map(len, shown)) <= 80, name
+        whole = " ".join(" ".join(shown).split())
+        for text in (found.when, agent.summary, found.reference, *(part.note for part in found.parts)):
+            assert " ".join(text.split()) in whole, name
+
+
+def _number(text: str) -> float | str:
+    return float(text) if text[-1].isdigit() else text
 
 
 def test_there_is_a_line_on_when_to_use_each_and_for_nobody_else() -> None:
@@ -144,18 +146,16 @@ def known_in(part: Part, shared: set[str]) -> set[str]:
     return own | left | shared | {*part.settings} | {*FUNCTIONS}
 
 
-@pytest.mark.parametrize("name", [*EVERY, *SPELLED])
-def test_formulas_are_whole(name: str) -> None:
-    for found in told(name):
+def test_formulas_are_whole() -> None:
+    for found in (one for name in (*EVERY, *SPELLED) for one in told(name)):
         for line in (line for part in found.parts for line in part.formula):
             assert not line.endswith((",", ";", ":")), line
         printed = [line for line in lines(found) if line.startswith("      ")]
         assert not [line for line in printed if line.endswith(",") and "(" not in line]
 
 
-@pytest.mark.parametrize("name", [*AGENTS, *SPELLED])
-def test_formulas_have_a_left_side_and_letters_that_are_explained(name: str) -> None:
-    for found in told(name):
+def test_formulas_have_a_left_side_and_letters_that_are_explained() -> None:
+    for found in (one for name in (*AGENTS, *SPELLED) for one in told(name)):
         for part in found.parts:
             for line in part.formula:
                 for piece in re.split(r" {3,}", line):
