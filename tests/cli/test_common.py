@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unfog.agents.catalogue import EVERY
-from unfog.cli import common
+from unfog.cli import common, main
 from unfog.evaluation.policies import FIXED
 from unfog.lab.datasets.files import DATASETS
 from unfog.lab.spec import SUITES, catalog
@@ -19,39 +19,45 @@ from unfog.simulation.job import PRECISIONS
 ASK = "import sys; from unfog.cli import main; main(sys.argv[1:])"
 
 
-def asked(words: str, home: Path, **more: str) -> list[str]:
-    """What bash is offered for the last of these words."""
-    told = {"_UNFOG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    done = subprocess.run(
-        [sys.executable, "-c", ASK],
-        env={**os.environ, "HOME": str(home), **told, **more},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+OFFERED = [
+    ("unfog rep", ["reproduce"]),
+    ("unfog data fe", ["fetch"]),
+    ("unfog run fig1-g", ["fig1-gaussian"]),
+    ("unfog run fig1-gaussian --agents naive,unfog-o", ["naive,unfog-oracle"]),
+    ("unfog data fetch air", ["airquality"]),
+    ("unfog run fig1-gaussian --engine nu", ["numba", "numpy"]),
+    ("unfog run fig1-gaussian --precision float6", ["float64"]),
+    ("unfog run fig1-gaussian --on ser", ["serial"]),
+    ("unfog run fig1-gaussian --against unfog-o", ["unfog-oracle"]),
+    ("unfog reproduce fig1 --engine cu", ["cuda"]),
+    ("unfog evaluate log.csv --policies logger,fitted-", ["logger,fitted-noisy"]),
+    ("unfog check posterior --agent unfog-o", ["unfog-oracle"]),
+    ("unfog list deno", ["denoisers"]),
+]
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("unfog rep", ["reproduce"]),
-        ("unfog data fe", ["fetch"]),
-        ("unfog run fig1-g", ["fig1-gaussian"]),
-        ("unfog run fig1-gaussian --agents naive,unfog-o", ["naive,unfog-oracle"]),
-        ("unfog data fetch air", ["airquality"]),
-        ("unfog run fig1-gaussian --engine nu", ["numba", "numpy"]),
-        ("unfog run fig1-gaussian --precision float6", ["float64"]),
-        ("unfog run fig1-gaussian --on ser", ["serial"]),
-        ("unfog run fig1-gaussian --against unfog-o", ["unfog-oracle"]),
-        ("unfog reproduce fig1 --engine cu", ["cuda"]),
-        ("unfog evaluate log.csv --policies logger,fitted-", ["logger,fitted-noisy"]),
-        ("unfog check posterior --agent unfog-o", ["unfog-oracle"]),
-        ("unfog list deno", ["denoisers"]),
-    ],
-)
-def test_a_shell_is_offered_what_begins_like_that(words: str, offered: list[str], tmp_path: Path) -> None:
-    assert asked(words, tmp_path) == offered
+def completing(words: str) -> dict[str, str]:
+    """The environment in which bash asks what to offer for the last of these words."""
+    return {"_UNFOG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+
+
+def test_a_shell_is_offered_what_begins_like_that(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, offered in OFFERED:
+        with monkeypatch.context() as patch:
+            for name, value in completing(words).items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit, match="0"):
+                main(())
+        assert capsys.readouterr().out.split() == offered, words
+
+
+def test_a_shell_asks_a_process() -> None:
+    words, offered = OFFERED[0]
+    environment = {**os.environ, **completing(words)}
+    done = subprocess.run([sys.executable, "-c", ASK], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, offered, "")
 
 
 def test_everything_is_offered_where_nothing_was_typed() -> None:
@@ -82,8 +88,6 @@ def test_the_script_is_shown_and_installed_for_a_shell(tmp_path: Path) -> None:
 
 
 def test_help_says_how_to_have_it(capsys: pytest.CaptureFixture[str]) -> None:
-    from unfog.cli import main
-
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
     out = capsys.readouterr().out

@@ -57,26 +57,26 @@ def test_a_small_suite(capsys: Capture) -> None:
     assert {name.partition("-")[0] for name in facts["left_out"]} == {"fig1", "airquality"}
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("--tails",), "neither for a suite"),
-        (("--agents", "alg9"), "no agent is called 'alg9'"),
-        (("--trials", "0"), "trials: 0"),
-        (("--engine", "steam"), "engine: 'steam'"),
-        (("--engine", "cuda"), "engine: cuda"),
-        (("--workers", "0"), "workers: 0"),
-        (("--problems", "nowhere"), "problems: 'nowhere'"),
-        (("--problems", ","), "problems: none named"),
-        (("--tuned", "--seed", "1000"), "seed: 1000"),
-    ],
-)
-def test_what_does_not_fit_is_one_line(words: tuple[str, ...], complaint: str, capsys: Capture) -> None:
-    code, out, err = unfog(capsys, "run", "rivals", *words)
-    assert (code, out) == (2, "")
-    assert complaint in err
-    assert len(err.splitlines()) == 1
-    assert not Path("runs").exists()
+WRONG: list[tuple[tuple[str, ...], str]] = [
+    (("--tails",), "neither for a suite"),
+    (("--agents", "alg9"), "no agent is called 'alg9'"),
+    (("--trials", "0"), "trials: 0"),
+    (("--engine", "steam"), "engine: 'steam'"),
+    (("--engine", "cuda"), "engine: cuda"),
+    (("--workers", "0"), "workers: 0"),
+    (("--problems", "nowhere"), "problems: 'nowhere'"),
+    (("--problems", ","), "problems: none named"),
+    (("--tuned", "--seed", "1000"), "seed: 1000"),
+]
+
+
+def test_what_does_not_fit_is_one_line(capsys: Capture) -> None:
+    for words, complaint in WRONG:
+        code, out, err = unfog(capsys, "run", "rivals", *words)
+        assert (code, out) == (2, ""), words
+        assert complaint in err
+        assert len(err.splitlines()) == 1
+        assert not Path("runs").exists()
 
 
 def test_a_suite_is_no_spec(capsys: Capture) -> None:
