@@ -26,33 +26,6 @@ def plain(store: Store, name: str = "walks", **more: Any) -> Problem:
     return store.problem(name, **terms("unfog", wait=None, reveal_within=None) | more)
 
 
-def chosen(problem: Problem, number: int = 40, **asked: Any) -> set[str]:
-    return {problem.decide([i / 7 - 3, 1.0 - i / 9], **asked).arm for i in range(number)}
-
-
-def test_an_arm_that_is_retired_is_not_chosen_until_it_is_back(store: Store) -> None:
-    walks = plain(store, floor=0.5)
-    assert chosen(walks) == {*VECTORS}
-    walks.retire_arm("wait")
-    made = walks.decide([0.1, 0.2])
-    assert {*made.probabilities} == {"send", "ask"}
-    assert sum(made.probabilities.values()) == pytest.approx(1, abs=1e-12)
-    assert chosen(walks) == {"send", "ask"}
-    walks.restore_arm("wait")
-    assert "wait" in chosen(walks)
-    assert store.replay(verify=True)["walks"].same
-
-
-def test_what_was_learnt_of_an_arm_is_kept_while_it_is_retired(store: Store) -> None:
-    walks = plain(store)
-    for i in range(10):
-        walks.reward(walks.decide([0.1, i / 5], forced="wait").id, 3.0)
-    before = walks.expected([0.1, 0.2])["mean"].sel(arm="wait")
-    walks.retire_arm("wait")
-    walks.restore_arm("wait")
-    assert float(walks.expected([0.1, 0.2])["mean"].sel(arm="wait")) == float(before) > 1
-
-
 def test_an_arm_that_is_added_is_as_one_that_was_there_and_never_chosen(store: Store) -> None:
     """With per_arm an arm brings features of its own: against a problem made with all four."""
     later = plain(store, "later", floor=0)
@@ -69,76 +42,6 @@ def test_an_arm_that_is_added_is_as_one_that_was_there_and_never_chosen(store: S
     for name in ("mean", "low", "high"):
         assert np.allclose(found[name].values, wanted[name].values, rtol=1e-9, atol=1e-12)
     assert store.replay(verify=True)["later"].same
-
-
-def test_an_arm_with_a_vector(store: Store) -> None:
-    walks = plain(store, features="product", arms=VECTORS)
-    walks.add_arm("new", [5.0, 5.0])
-    assert "new" in chosen(walks)
-    for arm, vector in (("newer", None), ("newer", [1.0]), ("newer", [[1.0, 2.0]]), ("new", [1.0, 2.0])):
-        with pytest.raises(InputError, match=r"^(add|arms\.newer)"):
-            walks.add_arm(arm, vector)
-
-
-def test_changes_that_cannot_be(store: Store) -> None:
-    walks = plain(store)
-    before = walks.fingerprint(), store.processor.log.last
-    for change, field in (
-        (lambda: walks.retire_arm("nobody"), "retire"),
-        (lambda: walks.restore_arm("send"), "restore"),
-        (lambda: walks.add_arm("send"), "add"),
-        (lambda: walks.add_arm(""), "arm"),
-        (lambda: walks.add_arm("new", [1.0, 2.0]), "arms.new"),
-        (lambda: walks.freeze("nobody"), "arm"),
-        (lambda: walks.decide([0.1, 0.2], arms=["send", "nobody"]), "arms"),
-        (lambda: walks.decide([0.1, 0.2], arms=[]), "arms"),
-        (lambda: walks.decide([0.1, 0.2], arms={"send": [1.0, 2.0]}), "arms"),
-        (lambda: walks.decide([0.1, 0.2], forced="nobody"), "forced"),
-        (lambda: walks.decide([0.1, 0.2], arms=["send"], forced="wait"), "forced"),
-        (lambda: walks.decide([0.1, 0.2], probability=0.5), "probability"),
-        (lambda: walks.decide([0.1, 0.2], forced="send", probability=0.0), "probability"),
-    ):
-        with pytest.raises(InputError, match=rf"^{field}"):
-            change()
-        assert (walks.fingerprint(), store.processor.log.last) == before
-    walks.freeze("send")
-    with pytest.raises(InputError, match=r"^retire"):
-        walks.retire_arm("send")
-    with pytest.raises(InputError, match=r"^arms"):
-        walks.decide([0.1, 0.2], arms=["wait", "ask"])
-
-
-def test_no_arm_is_left(store: Store) -> None:
-    walks = plain(store)
-    for arm in VECTORS:
-        walks.retire_arm(arm)
-    with pytest.raises(InputError, match=r"^arms: none are left"):
-        walks.decide([0.1, 0.2])
-    walks.restore_arm("ask")
-    assert walks.decide([0.1, 0.2]).probabilities == {"ask": 1.0}
-
-
-def test_frozen_until_thawed(store: Store) -> None:
-    walks = plain(store, floor=0.5)
-    walks.freeze("ask")
-    made = walks.decide([0.1, 0.2])
-    assert (made.arm, made.probability, made.probabilities["ask"]) == ("ask", 1.0, 1.0)
-    assert chosen(walks) == {"ask"}
-    walks.reward(made.id, 1.0)
-    walks.thaw()
-    assert len(chosen(walks)) == 3
-    assert store.replay(verify=True)["walks"].same
-
-
-def test_a_subset_for_one_decision(store: Store) -> None:
-    walks = plain(store, floor=0.5)
-    made = walks.decide([0.1, 0.2], arms=["wait", "send"])
-    assert {*made.probabilities} == {"wait", "send"}
-    assert sum(made.probabilities.values()) == pytest.approx(1, abs=1e-12)
-    assert min(made.probabilities.values()) >= 0.25
-    assert chosen(walks, arms=["wait", "send"]) == {"wait", "send"}
-    assert walks.decide([0.1, 0.2], arms=["ask"]).probability == 1.0
-    assert chosen(walks) == {*VECTORS}
 
 
 def test_what_others_decided_is_learnt_from(store: Store) -> None:

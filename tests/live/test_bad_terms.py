@@ -14,10 +14,15 @@ from unfog.live.config import FIELDS
 from unfog.validation import InputError
 
 
-@pytest.mark.parametrize("field", FIELDS)
-def test_terms(tmp_path: Path, field: str) -> None:
+def test_terms(tmp_path: Path) -> None:
     """Whatever a field is given, the problem is made, or refused by that field, and then there is none."""
-    with opened(tmp_path) as store:
+    for field in FIELDS:
+        (tmp_path / field).mkdir()
+        held(tmp_path / field, field)
+
+
+def held(path: Path, field: str) -> None:
+    with opened(path) as store:
         refused = 0
         for i, value in enumerate([*JUNK, "no_such_module:map", "os:sep", {"context_mean": 0}]):
             told: dict[str, Any] = {"channel": None} if field == "context" else {}

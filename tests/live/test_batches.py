@@ -7,7 +7,6 @@ import pytest
 
 from tests.live.ground import Hand, opened, problem
 from unfog.live import Problem
-from unfog.live.errors import Conflict
 from unfog.validation import InputError
 
 ONE = {"context": [1.0, 2.0]}
@@ -24,14 +23,6 @@ def refused(
     assert (live.fingerprint(), len(live.events())) == (before, events)
 
 
-def test_a_key_is_for_one_request(tmp_path: Path) -> None:
-    with opened(tmp_path, Hand()) as store:
-        live = problem(store, "p")
-        refused(live, [{**ONE, "key": "k"}, {"context": [3.0, 2.0], "key": "k"}], "asked[1].key", Conflict)
-        first, second = live.decide_many([{**ONE, "key": "k"}, {**ONE, "key": "k"}])
-        assert first == second
-
-
 def test_times_of_a_batch_do_not_go_back(tmp_path: Path) -> None:
     with opened(tmp_path, Hand()) as store:
         live = problem(store, "p", agent="temporal")
@@ -43,18 +34,6 @@ def test_one_unit_for_agents_that_look_back(tmp_path: Path) -> None:
     with opened(tmp_path, Hand()) as store:
         live = problem(store, "p", agent="coupled")
         refused(live, [{**ONE, "unit": "x"}, {**ONE, "unit": "y"}], "asked[1].unit")
-
-
-def test_a_batch_again_has_the_same_answers(tmp_path: Path) -> None:
-    """Though by now it could not be decided: what was answered stays answered."""
-    with opened(tmp_path, Hand()) as store:
-        live = problem(store, "p")
-        arm = live.decide([1.0, 2.0]).arm
-        asked = [{**ONE, "arms": [arm], "key": "k"}]
-        first = live.decide_many(asked)
-        live.add_arm("new")
-        live.retire_arm(arm)
-        assert live.decide_many(asked) == first
 
 
 def test_rewards_again_with_their_keys_count_once(tmp_path: Path) -> None:
@@ -71,23 +50,3 @@ def test_rewards_again_with_their_keys_count_once(tmp_path: Path) -> None:
         live.pending()  # a look, which writes down what has expired
         learnt = [one["value"] for one in live.events() if one["kind"] == "expire"]
         assert learnt == [1.5, 1.5]
-
-
-def test_keys_of_rewards_that_cannot_be(tmp_path: Path) -> None:
-    with opened(tmp_path, Hand()) as store:
-        live = problem(store, "p")
-        a, b = (one.id for one in live.decide_many([ONE, ONE]))
-        live.reward(a, 1.0, key="used")
-        before = live.fingerprint()
-        cases: list[tuple[Any, str, type[InputError]]] = [
-            ({"other": "k"}, "keys", InputError),
-            ({a: "k", b: "k"}, f"keys.{b}", Conflict),
-            ({b: "used"}, "key", Conflict),
-            ({a: ""}, f"keys.{a}", InputError),
-            (["k"], "keys", InputError),
-        ]
-        for keys, field, kind in cases:
-            with pytest.raises(kind) as error:
-                live.reward_many({a: 1.0, b: 2.0}, keys=keys)
-            assert error.value.field == field
-        assert live.fingerprint() == before

@@ -8,27 +8,13 @@ from unfog.live.config import seconds
 from unfog.validation import InputError
 
 
-@pytest.mark.parametrize(
-    ("written", "found"),
-    [
-        ("45s", 45.0),
-        ("30m", 1800.0),
-        (" 1.5 h", 5400.0),
-        ("7d", 604_800.0),
-        ("2w", 1_209_600.0),
-        (90, 90.0),
-        (0.5, 0.5),
-        (timedelta(minutes=2), 120.0),
-        (None, None),
-    ],
-)
-def test_spans(written: object, found: float | None) -> None:
-    assert seconds("wait", written) == found
+def test_spans() -> None:
+    written = ["45s", "30m", " 1.5 h", "7d", "2w", 90, 0.5, timedelta(minutes=2), None]
+    found = [seconds("wait", one) for one in written]
+    assert found == [45.0, 1800.0, 5400.0, 604_800.0, 1_209_600.0, 90.0, 0.5, 120.0, None]
 
 
-@pytest.mark.parametrize(
-    "bad", ["", "7", "m", "-3m", "3 months", 0, -1, True, float("nan"), float("inf"), [], "1e9w"]
-)
-def test_what_is_no_span_is_refused(bad: object) -> None:
-    with pytest.raises(InputError, match=r"^wait: "):
-        seconds("wait", bad)
+def test_what_is_no_span_is_refused() -> None:
+    for bad in ("", "7", "m", "-3m", "3 months", 0, -1, True, float("nan"), float("inf"), [], "1e9w"):
+        with pytest.raises(InputError, match=r"^wait: "):
+            seconds("wait", bad)

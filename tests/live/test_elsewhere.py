@@ -25,16 +25,15 @@ def done(path: Path, what: str, kernel: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("here", "there"),
-    [("haswell-no-avx512", "sandybridge"), ("sandybridge", "haswell"), ("haswell", "skylakex")],
+    [("haswell-no-avx512", "sandybridge"), ("haswell", "skylakex")],
 )
 def test_another_processor_takes_the_same_of_arms_that_tie(tmp_path: Path, here: str, there: str) -> None:
     if not (kernels.available(here) and kernels.available(there)):
         pytest.skip(f"this processor cannot play both {here} and {there}")
     path = tmp_path / "tied.unfog"
     done(path, "write", here)
-    for kernel in (there, here):
-        found = [json.loads(line) for line in done(path, "verify", kernel).splitlines()]
-        assert found == [[name, elsewhere.DECISIONS, elsewhere.DECISIONS, True] for name in elsewhere.AGENTS]
+    found = [json.loads(line) for line in done(path, "verify", there).splitlines()]
+    assert found == [[name, elsewhere.DECISIONS, elsewhere.DECISIONS, True] for name in elsewhere.AGENTS]
 
 
 def test_a_decision_may_differ_by_rounding_alone(tmp_path: Path) -> None:

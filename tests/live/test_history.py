@@ -212,16 +212,16 @@ def test_a_reward_that_waits_goes_with_its_decision(tmp_path: Path) -> None:
         assert p.history()["points"]["reward"] == [None, 3.0]
 
 
-@pytest.mark.parametrize("number", [0, 1, 2, 3, 9, 10, 11, 99, 1000])
 @pytest.mark.parametrize("most", [1, 2, 3, 10, 100])
-def test_thinned_points_are_even_and_have_the_newest(number: int, most: int) -> None:
-    found = history.thinned(number, most)
-    assert len(found) == min(number, most)
-    assert len({*found.tolist()}) == len(found)
-    if number:
-        assert found[-1] == number - 1
-    steps = np.diff(found)
-    assert steps.size == 0 or steps.max() - steps.min() <= 1
+def test_thinned_points_are_even_and_have_the_newest(most: int) -> None:
+    for number in (0, 1, 2, 3, 9, 10, 11, 99, 1000):
+        found = history.thinned(number, most)
+        assert len(found) == min(number, most)
+        assert len({*found.tolist()}) == len(found)
+        if number:
+            assert found[-1] == number - 1
+        steps = np.diff(found)
+        assert steps.size == 0 or steps.max() - steps.min() <= 1, number
 
 
 def test_points_are_those_of_the_whole(tmp_path: Path) -> None:

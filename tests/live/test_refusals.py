@@ -22,15 +22,6 @@ def same(store: Store) -> bool:
     return store.problem("p").fingerprint() == replayed(store)
 
 
-def test_noise_that_no_denoiser_can_use_draws_no_numbers(tmp_path: Path) -> None:
-    with opened(tmp_path) as store:
-        live = problem(store)
-        before = live.fingerprint()
-        with pytest.raises(InputError, match="noise"):
-            live.decide([0, 0], noise=1.0)
-        assert live.fingerprint() == before
-
-
 @pytest.mark.parametrize(
     ("error", "raised"),
     [
@@ -147,24 +138,6 @@ def test_a_refusal_that_writes_down_what_has_expired(tmp_path: Path) -> None:
         assert store.replay()["p"].same
         assert live.pending() == []
         assert [one["kind"] for one in live.events()] == ["problem", "decide", "expire"]
-
-
-@pytest.mark.parametrize(
-    "bad", [5, {"context": [0]}, {"context": [0, 0], "arm": "a"}, {"context": [0, 0], "arms": ["z"]}, {}]
-)
-def test_of_a_batch_all_or_none(tmp_path: Path, bad: Any) -> None:
-    with opened(tmp_path) as store:
-        live = problem(store)
-        before = live.fingerprint(), len(live.events())
-        with pytest.raises(InputError):
-            live.decide_many([{"context": [0, 0]}, bad])
-        assert (live.fingerprint(), len(live.events())) == before
-        one, other = live.decide_many([{"context": [0, 0]}, {"context": [1, 0]}])
-        before = live.fingerprint(), len(live.events())
-        for rewards in ({one.id: 1.0, "0-nobody": 1.0}, {one.id: 1.0, other.id: "1"}, [1.0]):
-            with pytest.raises(InputError):
-                live.reward_many(rewards)  # type: ignore[arg-type]
-        assert (live.fingerprint(), len(live.events())) == before
 
 
 def test_beside_a_batch_of_another_thread_nothing_is_acknowledged_early(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.live.ground import Hand, opened, problem
-from unfog.live.errors import Unknown
 from unfog.validation import InputError
 
 
@@ -33,18 +32,3 @@ def test_the_noise_of_a_reading_is_the_business_of_who_is_obeyed(tmp_path: Path)
         other = problem(store, "q")
         with pytest.raises(InputError, match=r"^noise: given for one reading"):
             other.decide([1.0, 2.0], noise=[0.1, 0.2])
-
-
-def test_a_shadow_leaves(tmp_path: Path) -> None:
-    with opened(tmp_path, Hand()) as store:
-        live = problem(store, "p")
-        live.shadow("naive")
-        made = live.decide([1.0, 2.0])
-        assert live.unshadow("naive").outcome == "done"
-        live.reward(made.id, 1.0)
-        assert live.decide([1.0, 2.0]).shadow == {}
-        with pytest.raises(Unknown, match=r"^agent: 'naive'; allowed: no shadow there is$"):
-            live.unshadow("naive")
-        live.shadow("naive")
-        assert set(live.decide([1.0, 2.0]).shadow) == {"naive"}
-        assert store.replay(verify=True)["p"].same

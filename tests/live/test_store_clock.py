@@ -4,7 +4,7 @@ import gc
 import threading
 import time
 import tracemalloc
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -58,16 +58,12 @@ def test_the_machines_clock_may_jump_while_a_store_is_open(
         assert live.reward(made.id, 1.0).outcome == "learnt"
 
 
-@pytest.mark.parametrize(
-    "at", [0.0, -1e9, 4e9, datetime(2099, 1, 1, tzinfo=UTC), datetime(1950, 1, 1, tzinfo=UTC)]
-)
-def test_the_time_of_a_reading_lets_nothing_expire(tmp_path: Path, at: object) -> None:
+def test_the_time_of_a_reading_lets_nothing_expire(tmp_path: Path) -> None:
     with opened(tmp_path, Hand()) as store:
         live = problem(store, wait="1m", default_reward=0.0)
         first = live.decide([0, 1])
-        live.decide([0, 1], at=at)
-        if isinstance(at, datetime):
-            live.decide([0, 1], at=at + timedelta(days=1))
+        for at in (0.0, -1e9, 4e9, datetime(2099, 1, 1, tzinfo=UTC), datetime(1950, 1, 1, tzinfo=UTC)):
+            live.decide([0, 1], at=at)
         assert first.id in live.pending()
         assert kinds(live, "expire") == 0
 
@@ -91,7 +87,7 @@ def test_a_replay_lets_nothing_expire(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["unfog", "late"])
 def test_many_open_decisions(tmp_path: Path, agent: str) -> None:
-    many(tmp_path, agent, 1_500)
+    many(tmp_path, agent, 600)
 
 
 def many(path: Path, agent: str, number: int) -> None:
@@ -156,19 +152,6 @@ def test_threads(tmp_path: Path, sync: str) -> None:
             assert kinds(live, "reward") == workers * rounds // 2
             rows = live.events()
             assert len({one["decision"] for one in rows if one["kind"] == "decide"}) == workers * rounds // 2
-
-
-def test_to_look_is_a_call_that_lets_things_expire(tmp_path: Path) -> None:
-    clock = Hand()
-    with opened(tmp_path, clock) as store:
-        live = problem(store, wait="10m", default_reward=0.0)
-        live.decide([0, 1])
-        clock.time += 3600
-        assert live.pending() == []
-        assert store.processor.cache.get("p").runner.learnt == kinds(live, "expire") == 1
-        live.decide([0, 1])
-        clock.time += 3600
-        assert live.belief().attrs["rewards_learnt"] == 2
 
 
 def test_a_repeated_report_has_the_number_of_the_first(tmp_path: Path) -> None:

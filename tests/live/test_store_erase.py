@@ -10,7 +10,7 @@ import pytest
 from tests.live.played import Player, terms
 from unfog import _codec
 from unfog.live import decision_table, snapshot
-from unfog.live.errors import Gone, Unknown
+from unfog.live.errors import Unknown
 from unfog.live.problem import Problem
 from unfog.live.store import Store
 from unfog.validation import InputError
@@ -186,24 +186,6 @@ def test_a_unit_that_there_is_not(tmp_path: Path) -> None:
             store.erase(unit="hermione")
         with pytest.raises(Unknown, match=r"^unit: "):
             walks.belief("hermione")
-
-
-def test_reports_on_what_was_erased(tmp_path: Path) -> None:
-    """They are refused: there is nothing they could be about."""
-    with Player(0).open(tmp_path / "walks.unfog") as store:
-        walks = lived(store)
-        ids = [event["decision"] for event in walks.events() if event.get("unit") == "hermione"]
-        store.erase(unit="hermione")
-        before = walks.fingerprint(), store.processor.log.last
-        for one in ids:
-            for report in (
-                lambda i: walks.reward(i, 1.0),
-                lambda i: walks.reveal(i, {"sleep": 1.0}),
-                walks.void,
-            ):
-                with pytest.raises(Gone, match=r"^decision: .*erased"):
-                    report(one)
-        assert (walks.fingerprint(), store.processor.log.last) == before
 
 
 def test_a_table_after_an_erasure(tmp_path: Path) -> None:

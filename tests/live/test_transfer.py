@@ -127,28 +127,28 @@ def refused(store: Store, lines: list[str], match: str, **more: Any) -> None:
     assert (store.names(), store.processor.log.last, store.problem("naps").fingerprint()) == before
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "not JSON",
-        "[1, 2]",
-        '"decide"',
-        "{}",
-        '{"kind": "decide", "x": NaN}',
-        '{"kind": ["decide"]}',
-        '{"kind": "decides"}',
-        '{"a":' * 100_000,
-        '{"kind": "reward", "value": Infinity}',
-        '{"kind": "decide"',
-        "null",
-    ],
-)
-def test_lines_that_are_no_events(tmp_path: Path, line: str) -> None:
+NO_EVENTS = [
+    "not JSON",
+    "[1, 2]",
+    '"decide"',
+    "{}",
+    '{"kind": "decide", "x": NaN}',
+    '{"kind": ["decide"]}',
+    '{"kind": "decides"}',
+    '{"a":' * 100_000,
+    '{"kind": "reward", "value": Infinity}',
+    '{"kind": "decide"',
+    "null",
+]
+
+
+def test_lines_that_are_no_events(tmp_path: Path) -> None:
     lines, _ = exported(tmp_path, "unfog", 40)
     with other(tmp_path) as store:
         store.problem("naps", **terms("unfog"))
-        refused(store, [*lines[:9], line, *lines[9:]], "^line 10")
-        refused(store, [line], "^line 1")
+        for line in NO_EVENTS:
+            refused(store, [*lines[:9], line, *lines[9:]], "^line 10")
+            refused(store, [line], "^line 1")
 
 
 def test_a_log_that_does_not_begin_with_terms(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ NEVER |= {"unheard of", "kind", "agent", "add", "retire", "restore", "then", "de
 
 @pytest.mark.slow
 def test_no_field_of_any_event_is_taken_on_trust(tmp_path: Path) -> None:
-    tried(tmp_path, "late", 11, wait=20, default_reward=0.5, combine="mean")
+    tried(tmp_path, "late", 17, wait=20, default_reward=0.5, combine="mean")
 
 
 def test_a_reward_is_learnt_once(tmp_path: Path) -> None:
@@ -399,29 +399,24 @@ def test_a_table_out_and_in(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        (lambda text: text.replace("context.steps", "context.stops"), "context.steps"),
-        (lambda text: text.replace("arm,", "limb,", 1), "arm"),
-        (lambda text: text.replace("send", "sent"), "row 2.forced"),
-        (lambda text: text.replace("0.25", "a quarter"), "row 2(, |.)context.steps"),
-        (lambda text: text.replace("0.25", "nan"), "row 2(, |.)context.steps"),
-        (lambda text: text.replace("0.75", "inf"), "row 3.reward"),
-        (lambda text: "", "context.steps"),
-        (lambda text: text.replace("reward", "true.steps").replace("0.75", "inf"), "row 3.true.steps"),
-    ],
-)
-def test_a_table_that_cannot_be_read_changes_nothing(
-    tmp_path: Path, change: Callable[[str], str], field: str
-) -> None:
+CHANGES: list[tuple[Callable[[str], str], str]] = [
+    (lambda text: text.replace("context.steps", "context.stops"), "context.steps"),
+    (lambda text: text.replace("arm,", "limb,", 1), "arm"),
+    (lambda text: text.replace("send", "sent"), "row 2.forced"),
+    (lambda text: text.replace("0.25", "a quarter"), "row 2(, |.)context.steps"),
+    (lambda text: text.replace("0.25", "nan"), "row 2(, |.)context.steps"),
+    (lambda text: text.replace("0.75", "inf"), "row 3.reward"),
+    (lambda text: "", "context.steps"),
+    (lambda text: text.replace("reward", "true.steps").replace("0.75", "inf"), "row 3.true.steps"),
+]
+
+
+def test_a_table_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
     table = "context.steps,context.sleep,arm,reward\n0.25,1,send,1\n0.5,1,wait,0.75\n"
     with other(tmp_path) as store:
         walks = store.problem("walks", **terms("unfog"))
-        before = walks.fingerprint(), store.processor.log.last
-        with pytest.raises(InputError, match=rf"^{field}: "):
-            decision_table.from_table(walks, io.StringIO(change(table)))
-        assert (walks.fingerprint(), store.processor.log.last) == before
+        for change, field in CHANGES:
+            untaken(walks, change(table), rf"^{field}: ")
         assert decision_table.from_table(walks, io.StringIO(table)) == 2
 
 
@@ -443,30 +438,31 @@ def untaken(problem: Problem, table: str, match: str) -> None:
     assert (problem.fingerprint(), problem.processor.log.last) == before
 
 
-@pytest.mark.parametrize(
-    ("table", "match"),
-    [
-        (f"{HEAD}\n1,2,send\n3,4\n", r"^row 3: 2 values; allowed: 3 values, one for each column"),
-        (f"{HEAD}\n1,2,send\n3,4,\n", r"^row 3, arm: nothing"),
-        (f"{HEAD}\n1,2,send\n3,4, \n", r"^row 3, arm: nothing"),
-        (f"{HEAD}\n1,2,send\n3,4,send,5\n", r"^row 3: 4 values; allowed: 3 values"),
-        (f"{HEAD},reward,unit\n1,2,send,1,ann\n3,4,send,1\n", r"^row 3: 4 values; allowed: 5 values"),
-        (
-            f"{HEAD},rewrad\n1,2,send,1\n",
-            r"^rewrad: no such column \(did you mean 'reward'\?\)",
-        ),
-        (f"{HEAD},true.zz\n1,2,send,1\n", r"^true\.zz: no such column"),
-        (f"{HEAD},\n1,2,send,1\n", r"^column 4: no such column"),
-        (f"{HEAD},context.steps\n1,2,send,1\n", r"^steps: no such column"),
-        (f"{HEAD},reward,reward\n1,2,send,1,0\n", r"^reward: two columns of this name"),
-        (f"{HEAD},key\n1,2,send,k\n3,4,send,k\n", r"^row 3\.key: 'k'"),
-        (f"{HEAD},decision\n1,2,send,k\n1,2,send,k\n", r"^row 3\.key: 'k'"),
-        (f"{HEAD}\n1,2,{'x' * 200_000}\n", r"^line 2: field larger"),
-    ],
-)
-def test_a_table_with_holes_changes_nothing(tmp_path: Path, table: str, match: str) -> None:
+HOLES = [
+    (f"{HEAD}\n1,2,send\n3,4\n", r"^row 3: 2 values; allowed: 3 values, one for each column"),
+    (f"{HEAD}\n1,2,send\n3,4,\n", r"^row 3, arm: nothing"),
+    (f"{HEAD}\n1,2,send\n3,4, \n", r"^row 3, arm: nothing"),
+    (f"{HEAD}\n1,2,send\n3,4,send,5\n", r"^row 3: 4 values; allowed: 3 values"),
+    (f"{HEAD},reward,unit\n1,2,send,1,ann\n3,4,send,1\n", r"^row 3: 4 values; allowed: 5 values"),
+    (
+        f"{HEAD},rewrad\n1,2,send,1\n",
+        r"^rewrad: no such column \(did you mean 'reward'\?\)",
+    ),
+    (f"{HEAD},true.zz\n1,2,send,1\n", r"^true\.zz: no such column"),
+    (f"{HEAD},\n1,2,send,1\n", r"^column 4: no such column"),
+    (f"{HEAD},context.steps\n1,2,send,1\n", r"^steps: no such column"),
+    (f"{HEAD},reward,reward\n1,2,send,1,0\n", r"^reward: two columns of this name"),
+    (f"{HEAD},key\n1,2,send,k\n3,4,send,k\n", r"^row 3\.key: 'k'"),
+    (f"{HEAD},decision\n1,2,send,k\n1,2,send,k\n", r"^row 3\.key: 'k'"),
+    (f"{HEAD}\n1,2,{'x' * 200_000}\n", r"^line 2: field larger"),
+]
+
+
+def test_a_table_with_holes_changes_nothing(tmp_path: Path) -> None:
     with other(tmp_path) as store:
-        untaken(store.problem("walks", **terms("unfog")), table, match)
+        walks = store.problem("walks", **terms("unfog"))
+        for table, match in HOLES:
+            untaken(walks, table, match)
 
 
 @pytest.mark.parametrize(
