@@ -82,7 +82,7 @@ def flaky(url: str, fault: Fault, tls: tuple[Path, Path] | None = None) -> Itera
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*tls)
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_address[1]}"

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.serve.running import TERMS, Running, running
+from unfog.serve import service as services
 from unfog.serve.auth import Keyed, Open, made
 from unfog.serve.key_storage import KeyFile
 from unfog.serve.operations import OPERATIONS
@@ -106,7 +107,8 @@ def test_a_key_of_one_problem_does_not_reach_others(service: Running, path: Path
 
 
 @pytest.mark.slow
-def test_keys_that_come_and_go_are_noticed(path: Path) -> None:
+def test_keys_that_come_and_go_are_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "EVERY", 0.05)
     with running(path, doors=Keyed(KeyFile(path), unless=Open())) as service:
 
         def status(headers: dict[str, str] | None = None) -> int:

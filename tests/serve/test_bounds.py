@@ -1,9 +1,9 @@
 """What a request may take: size, time, connections. Raw bytes over a socket, as no client would send them."""
 
+import re
 import socket
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,9 @@ from unfog.serve.settings import Settings
 POST = b"POST /v1/problems/walks/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Running]:
-    with running(tmp_path / "a.unfog", Settings(body=4096)) as found:
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("bounds") / "a.unfog", Settings(body=4096)) as found:
         found.make()
         yield found
 
@@ -27,7 +27,7 @@ def connected(service: Running) -> socket.socket:
 
 
 def answered(service: Running, *parts: bytes) -> bytes:
-    """All that comes back until the service ends the connection, or says nothing more for a while."""
+    """What comes back."""
     with connected(service) as found:
         try:
             for part in parts:
@@ -38,14 +38,20 @@ def answered(service: Running, *parts: bytes) -> bytes:
 
 
 def rest(found: socket.socket) -> bytes:
+    """All that comes until an answer is whole, or the service ends the connection."""
     said = b""
-    found.settimeout(0.5)
     try:
-        while part := found.recv(65536):
+        while not is_whole(said) and (part := found.recv(65536)):
             said += part
-    except (TimeoutError, ConnectionResetError):
+    except ConnectionResetError:
         pass
     return said
+
+
+def is_whole(said: bytes) -> bool:
+    head, mark, body = said.partition(b"\r\n\r\n")
+    length = re.search(rb"\r\ncontent-length: (\d+)", head.lower())
+    return bool(mark) and length is not None and len(body) >= int(length[1])
 
 
 def status(said: bytes) -> int:

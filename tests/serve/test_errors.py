@@ -32,32 +32,32 @@ def _service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
-@pytest.mark.parametrize(
-    ("at", "body", "allowed"),
-    [
-        (DECIDE, {"asked": [3]}, "an object"),
-        (DECIDE, {"asked": 3}, "a list"),
-        (DECIDE, {"asked": []}, "1 of them, or more"),
-        (DECIDE, {"context": [1, 2], "unit": 3}, "text"),
-        (DECIDE, {"context": [1, 2], "unit": ""}, "text that is not empty"),
-        (DECIDE, {"context": [1, 2], "unit": "x" * 201}, "text of at most 200 characters"),
-        (DECIDE, {"context": [1, 2], "probability": 0}, "a number above 0"),
-        (DECIDE, {"context": [1, 2], "probability": 1.5}, "at most 1"),
-        (DECIDE, {"context": {"steps": 1}}, "a number, or null where it was lost"),
-        (DECIDE, {"context": {"steps": "a", "sleep": 1}}, "a finite number, or null"),
-        (DECIDE, {}, "a value: it must be given"),
-        (MAKE, {**NEW, "name": ".."}, errors.NAMED),
-        (MAKE, {**NEW, "seed": 1.5}, "a whole number"),
-        (MAKE, {**NEW, "standardise": 1}, "true or false"),
-        (MAKE, {**NEW, "reward_range": [3, 1]}, "null, or two numbers: the least and the largest reward"),
-        ("/v1/backup", {"name": "../x"}, schemas.PYDANTIC_WORDS["string_pattern_mismatch"]),
-    ],
-)
-def test_what_is_allowed_is_said_plainly(service: Running, at: str, body: Any, allowed: str) -> None:
-    found = service.http.post(at, json=body).json()
-    assert (found["status"], found["allowed"]) == (422, allowed)
-    assert found["detail"] == f"{found['field']}: {found['value']}; allowed: {allowed}"
-    assert not [word for word in PYTHON if word in allowed]
+WORDS: list[tuple[str, Any, str]] = [
+    (DECIDE, {"asked": [3]}, "an object"),
+    (DECIDE, {"asked": 3}, "a list"),
+    (DECIDE, {"asked": []}, "1 of them, or more"),
+    (DECIDE, {"context": [1, 2], "unit": 3}, "text"),
+    (DECIDE, {"context": [1, 2], "unit": ""}, "text that is not empty"),
+    (DECIDE, {"context": [1, 2], "unit": "x" * 201}, "text of at most 200 characters"),
+    (DECIDE, {"context": [1, 2], "probability": 0}, "a number above 0"),
+    (DECIDE, {"context": [1, 2], "probability": 1.5}, "at most 1"),
+    (DECIDE, {"context": {"steps": 1}}, "a number, or null where it was lost"),
+    (DECIDE, {"context": {"steps": "a", "sleep": 1}}, "a finite number, or null"),
+    (DECIDE, {}, "a value: it must be given"),
+    (MAKE, {**NEW, "name": ".."}, errors.NAMED),
+    (MAKE, {**NEW, "seed": 1.5}, "a whole number"),
+    (MAKE, {**NEW, "standardise": 1}, "true or false"),
+    (MAKE, {**NEW, "reward_range": [3, 1]}, "null, or two numbers: the least and the largest reward"),
+    ("/v1/backup", {"name": "../x"}, schemas.PYDANTIC_WORDS["string_pattern_mismatch"]),
+]
+
+
+def test_what_is_allowed_is_said_plainly(service: Running) -> None:
+    for at, body, allowed in WORDS:
+        found = service.http.post(at, json=body).json()
+        assert (found["status"], found["allowed"]) == (422, allowed)
+        assert found["detail"] == f"{found['field']}: {found['value']}; allowed: {allowed}"
+        assert not [word for word in PYTHON if word in allowed]
 
 
 def test_from_python_it_is_none_again(service: Running) -> None:

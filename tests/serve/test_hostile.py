@@ -51,9 +51,8 @@ def context(steps: str) -> bytes:
     return b'{"context": {"steps": %s, "sleep": 1}}' % steps.encode()
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_what_is_no_json_is_400(place: Place) -> None:
+    for body in [
         *(
             context(x)
             for x in ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "01", "1.", "+1", "0x1", "")
@@ -62,19 +61,15 @@ def context(steps: str) -> bytes:
         *(b'{"context": {"steps": 1, "steps": 2, "sleep": 1}}', b'{"context": 1, "context": 2}'),
         *(b"\xff\xfe", b'{"context": "\xed\xa0\x80"}', GOOD + b"x", b"\xef\xbb\xbf" + GOOD, GOOD + b"\0"),
         context("1" * 5000),
-    ],
-    ids=lambda body: repr(body[:40]),
-)
-def test_what_is_no_json_is_400(place: Place, body: bytes) -> None:
-    found = place.refused(request(body=body))
-    assert (found.status, found.problem["status"]) == (400, 400)
-    assert "cannot be read" in found.problem["detail"]
-    assert len(found.body) < 1000
+    ]:
+        found = place.refused(request(body=body))
+        assert (found.status, found.problem["status"]) == (400, 400), body[:60]
+        assert "cannot be read" in found.problem["detail"], body[:60]
+        assert len(found.body) < 1000, body[:60]
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
+def test_what_is_no_such_field_is_422_and_named(place: Place) -> None:
+    for body, field in [
         *((context(x), "context.steps") for x in ('"1"', "true", "[]", "{}", "1e308", "1" + "0" * 400)),
         *((b"[]", "asked"), (b"1", "body"), (b'"a"', "body"), (b"null", "body"), (b"true", "body")),
         *((b"{}", "context"), (b'{"context": null}', "context"), (b'{"context": {}}', "context.steps")),
@@ -96,14 +91,11 @@ def test_what_is_no_json_is_400(place: Place, body: bytes) -> None:
         (b'{"asked": [{"context": {"steps": 1, "sleep": 1}}, {"context": 1}]}', "asked[1].context"),
         (b'{"asked": [{"context": {"steps": 1, "sleep": 1}}], "key": "k"}', "key"),
         (b"[" + b",".join([b'{"context": {"steps": 1, "sleep": 1}}'] * 1001) + b"]", "asked"),
-    ],
-    ids=lambda told: repr(told[:60]) if isinstance(told, bytes) else "",
-)
-def test_what_is_no_such_field_is_422_and_named(place: Place, body: bytes, field: str) -> None:
-    found = place.refused(request(body=body))
-    assert (found.status, found.problem["field"]) == (422, field), found.problem
-    assert {"detail", "allowed", "value"} <= found.problem.keys()
-    assert len(found.body) < 3000
+    ]:
+        found = place.refused(request(body=body))
+        assert (found.status, found.problem["field"]) == (422, field), found.problem
+        assert {"detail", "allowed", "value"} <= found.problem.keys(), body[:60]
+        assert len(found.body) < 3000, body[:60]
 
 
 def test_fifty_megabytes_are_not_read(place: Place) -> None:
@@ -119,16 +111,16 @@ def _chunk(body: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(body), body)
 
 
-@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "a", "", "json"])
-def test_other_kinds_of_bodies_are_415(place: Place, kind: str | None) -> None:
-    assert place.refused(request(body=GOOD, kind=kind)).status == 415
+def test_other_kinds_of_bodies_are_415(place: Place) -> None:
+    for kind in [None, "text/plain", "application/x-www-form-urlencoded", "a", "", "json"]:
+        assert place.refused(request(body=GOOD, kind=kind)).status == 415, kind
 
 
-@pytest.mark.parametrize(("path", "body"), [("arms", b'{"add": ["new"]}'), ("freeze", b'{"arm": "send"}')])
-def test_a_key_that_would_be_passed_over_is_refused(place: Place, path: str, body: bytes) -> None:
+def test_a_key_that_would_be_passed_over_is_refused(place: Place) -> None:
     """Who sends it counts on being able to ask again."""
-    found = place.refused(request(f"{AT}/{path}", body, headers=["Idempotency-Key: k"]))
-    assert (found.status, found.problem["field"]) == (422, "Idempotency-Key")
+    for path, body in [("arms", b'{"add": ["new"]}'), ("freeze", b'{"arm": "send"}')]:
+        found = place.refused(request(f"{AT}/{path}", body, headers=["Idempotency-Key: k"]))
+        assert (found.status, found.problem["field"]) == (422, "Idempotency-Key"), path
 
 
 def test_a_kind_may_say_more(place: Place) -> None:
@@ -136,25 +128,23 @@ def test_a_kind_may_say_more(place: Place) -> None:
     assert found.status == 200
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8000", "localhost.evil.example", "10.0.0.1", ""]
-)
-def test_a_name_of_somebody_else_is_403(place: Place, host: str) -> None:
-    for made in (request(body=GOOD, host=host), request("/v1/problems", method="GET", host=host)):
-        found = place.refused(made)
-        assert (found.status, found.problem["title"]) == (403, "Forbidden")
+def test_a_name_of_somebody_else_is_403(place: Place) -> None:
+    for host in ["evil.example", "evil.example:8000", "localhost.evil.example", "10.0.0.1", ""]:
+        for made in (request(body=GOOD, host=host), request("/v1/problems", method="GET", host=host)):
+            found = place.refused(made)
+            assert (found.status, found.problem["title"]) == (403, "Forbidden"), host
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE"])
-def test_other_methods_are_405(place: Place, method: str) -> None:
-    found = place.refused(request(method=method))
-    assert (found.status, found.headers["allow"]) == (405, "POST")
-    assert method == "HEAD" or found.problem["status"] == 405
+def test_other_methods_are_405(place: Place) -> None:
+    for method in ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE"]:
+        found = place.refused(request(method=method))
+        assert (found.status, found.headers["allow"]) == (405, "POST"), method
+        assert method == "HEAD" or found.problem["status"] == 405, method
 
 
-@pytest.mark.parametrize("method", ["HELLO", "get", "G\0T", "POST POST"])
-def test_what_is_no_method_is_no_http(place: Place, method: str) -> None:
-    assert place.refused(request(method=method)).status == 400
+def test_what_is_no_method_is_no_http(place: Place) -> None:
+    for method in ["HELLO", "get", "G\0T", "POST POST"]:
+        assert place.refused(request(method=method)).status == 400, method
 
 
 def test_head_says_what_get_would_without_its_body(place: Place) -> None:
@@ -168,9 +158,8 @@ def test_head_says_what_get_would_without_its_body(place: Place) -> None:
     assert [one.status for one in raw] == [200, 200]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_what_is_not_there_is_404(place: Place) -> None:
+    for path in [
         *(
             "/page/../app.py",
             "/page/..%2fapp.py",
@@ -190,17 +179,13 @@ def test_head_says_what_get_would_without_its_body(place: Place) -> None:
         *("/v1/problems/", "/v1/problems//decide", "/V1/problems", "/nothing", "/v1/problems/walks/nothing"),
         *("/v1/problems/walks/", "/v1/problems/walks/decisions/1", "/v1/problems/walks/decide/", "/%ff%fe"),
         "/" + "a" * 30_000,
-    ],
-    ids=lambda path: path[:40],
-)
-def test_what_is_not_there_is_404(place: Place, path: str) -> None:
-    found = place.refused(request(path, method="GET", kind=None))
-    assert (found.status, found.problem["title"]) == (404, "Not Found")
+    ]:
+        found = place.refused(request(path, method="GET", kind=None))
+        assert (found.status, found.problem["title"]) == (404, "Not Found"), path[:60]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_odd_names_of_problems_are_not_found(place: Place) -> None:
+    for name in [
         "..",
         ".",
         "walks ",
@@ -214,57 +199,52 @@ def test_what_is_not_there_is_404(place: Place, path: str) -> None:
         "'; drop table",
         "{name}",
         "a" * 500,
-    ],
-)
-def test_odd_names_of_problems_are_not_found(place: Place, name: str) -> None:
-    found = place.refused(request(f"/v1/problems/{quote(name, safe='')}/decide", GOOD))
-    assert found.status == 404, found
-    assert found.problem["status"] == 404
+    ]:
+        found = place.refused(request(f"/v1/problems/{quote(name, safe='')}/decide", GOOD))
+        assert found.status == 404, found
+        assert found.problem["status"] == 404, name[:60]
 
 
-@pytest.mark.parametrize("name", ["..", ".", "\0", "a/b", "\u202ea", "a\n", " ", "", "\ud800", "a" * 5000])
-def test_odd_names_are_not_given(place: Place, name: str) -> None:
-    text = f'{{"name": {_quoted(name)}, "context": ["x"], "arms": ["a"]}}'.encode()
-    found = place.refused(request("/v1/problems", text))
-    assert (found.status, found.problem["field"]) == (422, "name"), found
+def test_odd_names_are_not_given(place: Place) -> None:
+    for name in ["..", ".", "\0", "a/b", "\u202ea", "a\n", " ", "", "\ud800", "a" * 5000]:
+        text = f'{{"name": {_quoted(name)}, "context": ["x"], "arms": ["a"]}}'.encode()
+        found = place.refused(request("/v1/problems", text))
+        assert (found.status, found.problem["field"]) == (422, "name"), found
 
 
 def _quoted(text: str) -> str:
     return '"' + "".join(f"\\u{ord(letter):04x}" for letter in text) + '"'
 
 
-@pytest.mark.parametrize(
-    "id_", ["nobody", "0", "0-", "1-00000000", "%2e%2e", "a%2Fb", "%00", "-1", "0" * 3000]
-)
-def test_odd_ids_of_decisions_are_not_found(place: Place, id_: str) -> None:
-    found = place.refused(request(f"{AT}/decisions/{id_}/reward", b'{"value": 1}'))
-    assert found.status in (404, 422), found
-    assert found.problem["status"] == found.status
+def test_odd_ids_of_decisions_are_not_found(place: Place) -> None:
+    for id_ in ["nobody", "0", "0-", "1-00000000", "%2e%2e", "a%2Fb", "%00", "-1", "0" * 3000]:
+        found = place.refused(request(f"{AT}/decisions/{id_}/reward", b'{"value": 1}'))
+        assert found.status in (404, 422), found
+        assert found.problem["status"] == found.status, id_[:60]
 
 
-@pytest.mark.parametrize(
-    ("path", "field"),
-    [
+def test_queries_are_held_to_what_there_is(place: Place) -> None:
+    for path, field in [
         *((f"{AT}/events?since={x}", "since") for x in ("-1", "a", "1e3", "9" * 30, "%00", "", "1.0")),
         *((f"{AT}/events?limit=-1", "limit"), (f"{AT}/events?more=1", "more"), (f"{AT}/events?=1", "")),
         *((f"{AT}/events?since=1&since=2", "since"), (f"{AT}/belief?unit=nobody", "unit")),
         *((f"{AT}/expected?context=NaN", "context"), (f"{AT}/expected?context=%5B1%5D", "context")),
         (f"{AT}/expected", "context"),
-    ],
-)
-def test_queries_are_held_to_what_there_is(place: Place, path: str, field: str) -> None:
-    found = place.refused(request(path, method="GET", kind=None))
-    assert (found.status, found.problem["field"]) in ((422, field), (404, field)), found
+    ]:
+        found = place.refused(request(path, method="GET", kind=None))
+        assert (found.status, found.problem["field"]) in ((422, field), (404, field)), found
 
 
-@pytest.mark.parametrize("query", ["%ff", "a=%", "&".join("since=1" for _ in range(100)), "\xff"])
-def test_queries_that_cannot_be_read(place: Place, query: str) -> None:
-    assert place.refused(request(f"{AT}/events?{query}", method="GET", kind=None)).status in (400, 422)
+def test_queries_that_cannot_be_read(place: Place) -> None:
+    for query in ["%ff", "a=%", "&".join("since=1" for _ in range(100)), "\xff"]:
+        assert place.refused(request(f"{AT}/events?{query}", method="GET", kind=None)).status in (400, 422), (
+            query[:60]
+        )
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
+def test_what_is_no_http_ends_the_connection(place: Place) -> None:
+    """With a 400 or without a word; never with more than that, and nobody else is bothered."""
+    for raw in [
         *(
             b"\r\n\r\n\r\n",
             b"hello\r\n\r\n",
@@ -283,12 +263,8 @@ def test_queries_that_cannot_be_read(place: Place, query: str) -> None:
         request(headers=["X: " + "a" * 200_000]),
         request(headers=[f"X-{i}: {'a' * 50}" for i in range(5000)]),
         request("/" + "a" * 200_000),
-    ],
-    ids=lambda raw: repr(raw[:30]) + str(len(raw)),
-)
-def test_what_is_no_http_ends_the_connection(place: Place, raw: bytes) -> None:
-    """With a 400 or without a word; never with more than that, and nobody else is bothered."""
-    assert place.refused(raw, ends=True).status in (0, 400, 413, 415, 431)
+    ]:
+        assert place.refused(raw, ends=True).status in (0, 400, 413, 415, 431), raw[:60]
 
 
 def test_half_a_request_is_nothing(place: Place) -> None:
@@ -327,8 +303,8 @@ def test_a_slow_body_keeps_nobody_waiting(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_two_thousand_requests_at_random(place: Place) -> None:
-    told = fuzz.thrown(place.running, place.port, 2000, random.Random(5))
+def test_requests_at_random(place: Place) -> None:
+    told = fuzz.thrown(place.running, place.port, 800, random.Random(5))
     assert set(told) <= fuzz.STATUSES
-    assert told[200] > 50
-    assert told[422] > 500
+    assert told[200] > 20
+    assert told[422] > 200

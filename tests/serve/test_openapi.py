@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
-import pytest
 
 from tests.serve.running import running
 from unfog.serve import system_routes
@@ -76,21 +75,17 @@ def asked(http: Any, method: str, at: str, one: dict[str, Any], known: dict[str,
     return http.post(at, content=text, headers={"Content-Type": kind})
 
 
-@pytest.mark.parametrize(
-    ("method", "at", "text", "status"),
-    [
-        ("POST", "/v1/problems/walks/decide", "{", 400),
-        ("POST", "/v1/problems/walks/decide", "{}", 422),
-        ("POST", "/v1/problems/nobody/decide", '{"context": {}}', 404),
-        ("GET", "/v1/problems/nobody", None, 404),
-        ("POST", "/v1/backup", "{}", 409),
-    ],
-)
-def test_a_refusal_is_as_described(
-    tmp_path: Path, method: str, at: str, text: str | None, status: int
-) -> None:
+def test_a_refusal_is_as_described(tmp_path: Path) -> None:
     with running(tmp_path / "a.unfog") as service:
         service.make()
-        found = service.http.request(method, at, content=text, headers={"Content-Type": "application/json"})
-    assert (found.status_code, found.headers["content-type"]) == (status, PROBLEM)
-    held(found.json(), {"$ref": "#/components/schemas/Problem"})
+        for method, at, text, status in (
+            ("POST", "/v1/problems/walks/decide", "{", 400),
+            ("POST", "/v1/problems/walks/decide", "{}", 422),
+            ("POST", "/v1/problems/nobody/decide", '{"context": {}}', 404),
+            ("GET", "/v1/problems/nobody", None, 404),
+            ("POST", "/v1/backup", "{}", 409),
+        ):
+            headers = {"Content-Type": "application/json"}
+            found = service.http.request(method, at, content=text, headers=headers)
+            assert (found.status_code, found.headers["content-type"]) == (status, PROBLEM)
+            held(found.json(), {"$ref": "#/components/schemas/Problem"})

@@ -71,8 +71,11 @@ def ended(process: subprocess.Popen[str], *signals: int) -> tuple[int, str, str]
 
 def test_it_serves_tells_others_where_and_ends_in_good_order(tmp_path: Path) -> None:
     path = tmp_path / "walks.unfog"
-    with serving(path) as (process, url):
+    with serving(path, "--max-bulk", "1024") as (process, url):
         assert httpx.post(f"{url}/v1/problems", json={"name": "walks", **TERMS}).status_code == 201
+        kind = {"Content-Type": "application/x-ndjson"}
+        large = httpx.post(f"{url}/v1/problems/copy/events", content=" " * 1025, headers=kind)
+        assert large.status_code == 413
         decision = httpx.post(f"{url}/v1/problems/walks/decide", json=ASK).json()
         for words in (("decide", str(path), "walks", "--context", '{"steps": 1}'), ("show", str(path))):
             refused = command("live", *words)
@@ -191,10 +194,3 @@ def test_keys_are_made_listed_and_revoked_while_it_runs_beyond_this_machine(tmp_
     assert secret not in command("serve", "keys", "list", *kept, "--json").stdout
     refused = command("serve", "--host", "0.0.0.0", "--port", "0", *kept)
     assert (refused.returncode, "there are no keys" in refused.stderr) == (2, True)
-
-
-def test_how_large_a_log_may_be_can_be_told(tmp_path: Path) -> None:
-    lines = {"content": " " * 1025, "headers": {"Content-Type": "application/x-ndjson"}}
-    with serving(tmp_path / "a.unfog", "--max-bulk", "1024") as (_, url):
-        found = httpx.post(f"{url}/v1/problems/walks/events", **lines)  # type: ignore[arg-type]
-        assert found.status_code == 413

@@ -9,7 +9,7 @@ from tests.serve.schemed import ask, operations
 from unfog.serve.auth import Keyed, made
 from unfog.serve.key_storage import KeyFile
 
-CASES = 12
+CASES = 6
 
 
 @pytest.mark.slow
