@@ -191,16 +191,6 @@ def test_a_stored_spec_can_be_run_again(capsys: Capture) -> None:
     assert list(first["agents"]) == [f"alg1 actions={k}" for k in (10, 20, 40, 80)]
 
 
-@pytest.mark.slow
-def test_reproduce_makes_tables_and_figures(capsys: Capture) -> None:
-    code, out, _ = unfog(capsys, "reproduce", *SMALL)
-    assert code == 0
-    for name in ("fig1-gaussian", "fig-actions"):
-        assert f"{name}: 4 trials, 30 rounds, seed 0" in out
-        for kind, magic in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
-            assert Path(f"figures/{name}.{kind}").read_bytes().startswith(magic)
-
-
 BAD_SPECS = {
     "non-symmetric": ("noise_cov = [[1.0, 0.3], [0.1, 1.0]]", "problem.noise_cov", "not symmetric"),
     "singular": ("bias_cov = [[1.0, 1.0], [1.0, 1.0]]", "problem.bias_cov", "singular"),

@@ -70,16 +70,14 @@ def test_everything_is_offered_where_nothing_was_typed() -> None:
     assert set(common.policies("")) == {*FIXED, "always:", *EVERY}
 
 
-def test_the_script_is_shown_and_installed_for_a_shell(tmp_path: Path) -> None:
-    alone = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", "HOME": str(tmp_path)}
+def test_the_script_is_shown_and_installed_for_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    monkeypatch.setenv("HOME", str(tmp_path))
     for option in ("--show-completion", "--install-completion"):
-        done = subprocess.run(
-            [sys.executable, "-c", ASK, option, "bash"],
-            env={**os.environ, **alone},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
+        with pytest.raises(SystemExit, match="0"):
+            main((option, "bash"))
     script = (tmp_path / ".bash_completions/unfog.sh").read_text()
     assert "_UNFOG_COMPLETE=complete_bash" in script
     assert script.rstrip().endswith("unfog")

@@ -467,13 +467,13 @@ def test_a_store_that_cannot_be_used_is_a_failure(capsys: Capture, walks: str) -
 
 
 @pytest.mark.slow
-def test_a_shell_script_gets_through() -> None:
+def test_a_shell_script_gets_through(capsys: Capture) -> None:
     """The real command, from a real shell."""
+    answer(capsys, "make", "s.unfog", "walks", "--terms", "walks.toml")
     script = r"""
     set -e
     unfog() { "$PYTHON" -c "from unfog.cli import main; main()" "$@"; }
     field() { sed 's/.*"'$1'": "\([^"]*\)".*/\1/'; }
-    unfog live make s.unfog walks --terms walks.toml > made.json
     id=$(unfog live decide s.unfog walks --context '{"steps": 1648, "sleep": null}' --unit ann | field id)
     unfog live reward s.unfog walks "$id" -0.5 | field outcome
     unfog live reward s.unfog walks "$id" 2 || echo "left with $?"

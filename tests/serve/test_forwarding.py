@@ -33,11 +33,13 @@ async def other(*parts: bytes, end: bool = True) -> AsyncIterator[tuple[Elsewher
     over = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        seen.append(await reader.readuntil(b"{}"))
-        writer.write(b"".join(parts))
-        if not end:
-            await over.wait()
-        writer.close()
+        try:
+            seen.append(await reader.readuntil(b"{}"))
+            writer.write(b"".join(parts))
+            if not end:
+                await over.wait()
+        finally:  # also where the loop ends before
+            writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         host, port = server.sockets[0].getsockname()
