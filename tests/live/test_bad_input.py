@@ -38,7 +38,7 @@ def test_what_no_json_says(tmp_path: Path) -> None:
             assert caught.value.field == field, (verb, value)
         for more in ({"unit": "\ud800"}, {"unit": "a\0"}, {"arms": np.array("a")}, {"at": NAN}):
             with pytest.raises(InputError, match=f"^{next(iter(more))}: "):
-                live.decide([0.5, 1.0], **more)  # type: ignore[arg-type]
+                live.decide([0.5, 1.0], **more)
         with pytest.raises(InputError, match=r"^agent\.no_such_module:agent: "):
             live.shadow("no_such_module:agent")
         assert (live.fingerprint(), live.events()) == (before, events)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.serve.running import Running, running
-from unfog.live.errors import Unknown
+from unfog.live.errors import Conflict, Gone, Unknown
 from unfog.serve import Client, errors, schemas
 from unfog.validation import InputError
 
@@ -88,3 +88,11 @@ def test_the_value_is_sent_without_the_name_that_was_meant() -> None:
     assert found is not None
     assert found.body["value"] == "'sned'"
     assert found.body["detail"] == "arms: 'sned' (did you mean 'send'?); allowed: send, wait"
+
+
+def test_each_kind_of_refusal_has_its_status_and_comes_back_as_itself() -> None:
+    for kind, status in {InputError: 422, Unknown: 404, Conflict: 409, Gone: 410}.items():
+        found = errors.refusal(kind("field", "value", "one that there is"))
+        assert found is not None
+        assert found.status == found.body["status"] == status
+        assert type(errors.raised(status, errors.encode(found.body).encode())) is kind
