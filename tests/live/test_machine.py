@@ -295,4 +295,4 @@ def play(kind: str, examples: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_order(kind: str) -> None:
-    play(kind, 5)
+    play(kind, 10)
