@@ -123,8 +123,8 @@ def test_the_gallery_shows_its_pictures(site: Site) -> None:
 
 
 def test_links_to_pages_beside_the_documentation_stay_in_the_site(site: Site) -> None:
-    text = "[a](../../CONTRIBUTING.md#the-house) [b](../../README.md)"
-    assert linked(text) == "[a](../reference/generated/contributing.md#the-house) [b](../index.md)"
+    text = "[a](../../CONTRIBUTING.md#architecture) [b](../../README.md)"
+    assert linked(text) == "[a](../reference/generated/contributing.md#architecture) [b](../index.md)"
     page = site.pages[site.folder / "reference" / "generated" / "contributing.html"]
     assert sum("_downloads" in link and link.endswith(".py") for link in page.links) == 5
 
