@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import unfog
 from tests.problems import random_problem
 from unfog.adapters.simulation import Decider, features_of
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 
 
@@ -56,6 +58,27 @@ def test_to_ask_for_probabilities_changes_nothing() -> None:
         assert one.arm == two.arm
         asked.learn(one, 0.5)
         other.learn(two, 0.5)
+
+
+def test_what_an_agent_cannot_learn_from_is_refused() -> None:
+    whole = Decider("alg2", fixed(), seed=1)
+    choice = whole.decide(np.array([0.5, -1.0, 0.2]))
+    whole.learn(choice, 1.0)
+    with pytest.raises(
+        InputError, match=r"^context: .*; allowed: the whole context: 'alg2' learns from no part"
+    ):
+        whole.reveal(choice, np.array([np.nan, 1.0, 0.0]))
+    whole.reveal(choice, np.array([0.3, -0.9, 0.0]))
+    assert np.isfinite(whole._runner.theta().mean).all()
+    alone = Decider("coupled", fixed(), seed=1)
+    alone.decide(np.array([0.5, -1.0, 0.2]), unit="ann")
+    calls: list[Callable[[], object]] = [
+        lambda: alone.decide(np.zeros(3), unit="bob"),
+        lambda: alone.follow(np.zeros(3), 0, unit="bob"),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=r"^unit: 'bob'; allowed: one unit: the learner of 'coupled'"):
+            call()
 
 
 def test_an_arm_that_somebody_else_chose_is_learnt_from_alike() -> None:

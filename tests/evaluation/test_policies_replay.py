@@ -9,6 +9,7 @@ from unfog.agents.runner import Runner
 from unfog.evaluation.context import Scene
 from unfog.evaluation.policies import LogAgent, Replayed, log_agent, replayed
 from unfog.maths.arrays import Array
+from unfog.validation import InputError
 
 WORLD = World(d=2, arms=3)
 
@@ -32,6 +33,16 @@ def test_rounds_that_count_have_the_law_of_contexts() -> None:
     gap = log.noisy[accepted].mean(axis=0) - log.noisy.mean(axis=0)
     assert (np.abs(gap) < 4 * log.noisy.std(axis=0) / np.sqrt(len(accepted))).all()
     assert len(accepted) > 150
+
+
+def test_a_learner_that_looks_back_needs_a_log_of_one_unit() -> None:
+    log = WORLD.log(30, 5)
+    several = log._replace(unit=np.arange(30) % 2, units=("ann", "bob"))
+    assert len(replayed(log_agent("coupled", Scene(log, WORLD.channel))).accepted) > 0
+    with pytest.raises(
+        InputError, match=r"^policies: 'coupled'; allowed: another policy: its learner looks back"
+    ):
+        replayed(log_agent("coupled", Scene(several, WORLD.channel)))
 
 
 def played(one: LogAgent, paid: Array, number: int) -> float:

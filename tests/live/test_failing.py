@@ -138,7 +138,7 @@ def test_what_is_not_known_is_said_and_found_out_later(tmp_path: Path) -> None:
             range(3, 1000), late=True
         )  # the commit is done, but says that it failed, and so does all else
         with pytest.raises(
-            StoreError, match=r"not known whether row 3 was kept: .*; to ask again with the same key"
+            StoreError, match=r"not known whether row 3 was kept: .*; retry with the same idempotency key"
         ):
             log.commit(ticket, epoch)
         with pytest.raises(StoreError, match=r"cannot be used: the disk failed .*; nothing was changed$"):

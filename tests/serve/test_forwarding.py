@@ -122,13 +122,13 @@ def test_who_falls_silent_in_the_middle_is_not_waited_for(monkeypatch: pytest.Mo
 
 def test_who_lost_the_problem_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forwarding, "LOOK", 0.01)
-    with pytest.raises(Refused, match="lost it before it answered; to ask again with the same key"):
+    with pytest.raises(Refused, match="lost it before it answered; retry with the same idempotency key"):
         told(end=False, still=no)
 
 
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}", b"no HTTP\r\n\r\n"])
 def test_who_does_not_answer_is_told_of(said: bytes) -> None:
-    with pytest.raises(Refused, match="did not answer; to ask again with the same key tells more") as found:
+    with pytest.raises(Refused, match="did not answer; retry with the same idempotency key") as found:
         told(said)
     assert (found.value.status, found.value.headers) == (503, {"Retry-After": "1"})
 

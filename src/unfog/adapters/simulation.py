@@ -36,7 +36,7 @@ from unfog.simulation import MOST_SEED, MOST_TRIALS
 from unfog.simulation.engines.numpy import BLOCK_ROUNDS, make_block
 from unfog.simulation.job import Job, Nature, truth_draws
 from unfog.simulation.player import to_reveal
-from unfog.validation import InputError
+from unfog.validation import InputError, shown
 from unfog.worlds.problem import Emission, Problem
 from unfog.worlds.record import Recorded
 from unfog.worlds.synthetic import Synthetic
@@ -115,6 +115,7 @@ class Decider:
     ) -> Choice:
         """Choose one of these arms, or of all, for a noisy context (d,)."""
         offer, unit_name = self._make_offer(noisy, measured, time, arms), str(unit)
+        self._runner.check_unit(unit_name)
         self._revisit(unit_name)
         normals = self._runner.draw()
         considered = self._runner.consider(unit_name, offer, self.features)
@@ -132,6 +133,7 @@ class Decider:
     ) -> Choice:
         """Play a round whose arm somebody else has chosen; it is learnt from like any other."""
         offer, unit_name = self._make_offer(noisy, measured, time, [arm]), str(unit)
+        self._runner.check_unit(unit_name)
         self._revisit(unit_name)
         self._runner.draw()
         considered = self._runner.consider(unit_name, offer, self.features)
@@ -144,9 +146,12 @@ class Decider:
 
     def reveal(self, choice: Choice, context: Array) -> None:
         """Reveal the true context (d,), NaN where it stays hidden; agents that do not use it ignore it."""
-        validation.check_finite("context", np.asarray(context, float), gaps="hidden")
+        true = np.asarray(context, float)[None]
+        validation.check_finite("context", true[0], gaps="hidden")
+        if self.agent.awaits_context and np.isnan(true).any():
+            allowed = f"the whole context: {self.agent.name!r} learns from no part"
+            raise InputError("context", shown(context), allowed)
         if self.agent.sees_context:
-            true = np.asarray(context, float)[None]
             choice.decision = self._runner.reveal(choice.unit, choice.decision, true)
 
     def probabilities(self, noisy: Array, *, arms: Collection[int] | None = None, unit: object = "") -> Array:

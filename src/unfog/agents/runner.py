@@ -52,6 +52,7 @@ from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Belief
 from unfog.maths.random import RoundDraws, generator
 from unfog.maths.trees import contiguous
+from unfog.validation import InputError
 
 Law: TypeAlias = tuple[Array, Array]
 """Mean and variance."""
@@ -122,6 +123,13 @@ class Runner:
         if memory.learner is not self.learner:
             self.learner = contiguous(memory.learner)
         self.surprises = memory.surprises
+
+    def check_unit(self, unit: str) -> None:
+        """Raise InputError if the learner looks back on past rounds, and these are of another unit."""
+        if self.agent.can.look_back is not None and unit != next(iter(self.channels), unit):
+            name = repr(self.agent.name)
+            allowed = f"one unit: the learner of {name} looks back on past rounds as those of one"
+            raise InputError("unit", repr(unit), allowed)
 
     def theta(self) -> Belief:
         """The belief about theta, cached until more is learnt."""

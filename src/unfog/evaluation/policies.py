@@ -71,6 +71,11 @@ class LogRunner:
         self._runner = Runner(learner.agent, learner.known, learner.scene.seed)
         unit = learner.scene.log.unit
         self._units = [""] * learner.scene.log.rounds if unit is None else [str(one) for one in unit.tolist()]
+        if learner.agent.can.look_back is not None and len({*self._units}) > 1:
+            allowed = (
+                "another policy: its learner looks back on past rounds as those of one unit, not of several"
+            )
+            raise InputError("policies", repr(learner.agent.name), allowed)
 
     def consider(self, row: int, time: int) -> Considered:
         """Denoise a row of the log, the agent's round number `time`, and score every arm."""

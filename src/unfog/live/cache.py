@@ -5,6 +5,7 @@ snapshot that fits and the events after it. It is dropped when it may contain so
 when a commit failed, or when something failed in the middle of a change.
 
 A caller of a method must hold the lock of the store, unless the docstring says that the method takes it.
+`saving` is taken after the lock of the store, never before it: a caller may hold that lock already.
 """
 
 import threading
@@ -76,9 +77,9 @@ class StateCache:
         """Refuse any other use of a problem meanwhile. Takes the lock briefly; inside, it is free."""
         with self._lock:
             self.refuse_reserved(name)
+            self._log.commit(self._log.last, self._log.epoch)
             self._reserved.add(name)
             self.drop(name)
-            self._log.commit(self._log.last, self._log.epoch)
         try:
             yield
         finally:
@@ -104,7 +105,7 @@ class StateCache:
         """Replace the state that `held` is a copy of by one built from the first `events` events, and apply
         the events since then. False if that state is no longer the current one. Takes the lock.
         """
-        with self.saving, self._lock:
+        with self._lock, self.saving:
             self._log.commit(self._log.last, self._log.epoch)
             if not self.holds(name, held):
                 return False
@@ -115,9 +116,8 @@ class StateCache:
 
     def save(self) -> None:
         """Write snapshots of all problems that have changed. Takes the lock briefly."""
-        with self.saving:
-            for name in list(self._states):
-                self._save(name)
+        for name in list(self._states):
+            self._save(name)
 
     def is_due(self) -> bool:
         """Whether a problem had many events since its last snapshot. Any thread may call this."""
@@ -125,15 +125,9 @@ class StateCache:
 
     def save_if_due(self) -> None:
         """Write snapshots of problems that had many events since the last one. Takes the lock briefly."""
-        due = [name for name, since in list(self._since.items()) if since >= SNAPSHOT_EVERY]
-        if not due or not self.saving.acquire(blocking=False):
-            return  # another thread is writing them
-        try:
-            for name in due:
-                with suppress(StoreError):  # a snapshot is only a cache: the caller's own work is done
-                    self._save(name)
-        finally:
-            self.saving.release()
+        for name in [name for name, since in list(self._since.items()) if since >= SNAPSHOT_EVERY]:
+            with suppress(StoreError):  # a snapshot is only a cache: the caller's own work is done
+                self._save(name, wait=False)
 
     def probe(self) -> None:
         """Write one snapshot, due or not, to find out if the disk works again. Takes the lock."""
@@ -143,15 +137,30 @@ class StateCache:
                 self.count(name)
             self._save(name)
 
-    def _save(self, name: str) -> None:
-        """Write a snapshot of a problem; the lock is held only while the content is copied."""
+    def _save(self, name: str, *, wait: bool = True) -> None:
+        """Write a snapshot of a problem; the lock is held only while the content is copied. Without `wait`,
+        do nothing while another thread writes one.
+        """
         with self._lock:
             state = self._states.get(name)
-            if state is None or self._since.get(name, 0) == 0 or self._log.epoch != self.epoch:
+            if state is None or self._since.get(name, 0) == 0:
                 return
-            seq, content = self._log.last, snapshot.content(state)
-            self._since[name] = 0
-            epoch = self._log.epoch
-        blob = snapshot.written(content)
-        self._log.commit(seq, epoch)
-        self._log.keep(name, seq, snapshot.fingerprint(self._config_of(name)), blob)
+            if not self.saving.acquire(blocking=wait):
+                return
+            try:
+                # The epoch in which the state was built, not that of the log once the content is copied: if a
+                # commit fails meanwhile, the state contains rows that are not in the log.
+                seq, epoch = self._log.last, self.epoch
+                content = None
+                if self._log.epoch == epoch:
+                    content, self._since[name] = snapshot.content(state), 0
+            except BaseException:
+                self.saving.release()
+                raise
+        try:
+            if content is not None:
+                blob = snapshot.written(content)
+                self._log.commit(seq, epoch)
+                self._log.keep(name, seq, snapshot.fingerprint(self._config_of(name)), blob)
+        finally:
+            self.saving.release()

@@ -31,7 +31,7 @@ RETAINED_FIELDS = (
 def erase_unit(processor: "Processor", unit: str, only: str | None = None) -> dict[str, int]:
     """Erase a unit in all problems of a store, or in one; the number of its decisions in each."""
     log, cache = processor.log, processor.cache
-    with cache.saving, processor.lock:  # no snapshot that still contains the unit may be written afterwards
+    with processor.lock, cache.saving:  # no snapshot that still contains the unit may be written afterwards
         log.commit(log.last, log.epoch)
         cache.clear()
         try:
@@ -48,6 +48,7 @@ def _erase(processor: "Processor", unit: str, only: str | None) -> dict[str, int
     counts: dict[str, int] = {}
     rows: list[Row] = []
     for problem in problems:
+        processor.cache.refuse_reserved(problem)
         changed = _without_unit(processor, problem, unit)
         if changed:
             rows += changed

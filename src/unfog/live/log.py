@@ -441,7 +441,7 @@ class Queue:
             last, why = self.committed, "there is no such row"
         if last is None and ticket > self.committed:
             message = f"it is not known whether row {ticket} was kept: {why}"
-            raise StoreError(f"{self.name}: {message}; to ask again with the same key tells")
+            raise StoreError(f"{self.name}: {message}; retry with the same idempotency key to find out")
         if last is not None and ticket > last:
             raise StoreError(f"{self.name}: row {ticket} was not kept: {why}; nothing was changed")
 

@@ -118,7 +118,9 @@ class Gathered:
         self._log.commit(self._ticket, last)
         if first != last:
             message = "a commit failed meanwhile, and it is not known what was kept"
-            raise StoreError(f"{self._log.backend.name}: {message}; to ask again with the same key tells")
+            raise StoreError(
+                f"{self._log.backend.name}: {message}; retry with the same idempotency key to find out"
+            )
 
 
 class Done(NamedTuple):
@@ -217,6 +219,7 @@ class Processor:
     def _act(self, name: str, command: Command, key: str | None) -> Done:
         earlier, mark = (None, 0) if key is None else self.log.find(name, key)
         with self.lock:
+            before = self.log.epoch
             if key is not None and earlier is None:
                 earlier = self.log.recent(name, key, mark)
             done = (
@@ -226,7 +229,7 @@ class Processor:
             )
             # Read these under the lock: another thread may begin a batch as soon as it is free. The epoch is
             # the one that the row was built on: if another thread's commit fails, its number is used again.
-            epoch, alone = self.cache.epoch if earlier is None else self.log.epoch, not self._together
+            epoch, alone = self.cache.epoch if earlier is None else before, not self._together
         if alone:
             self.log.commit(done.seq, epoch)
             self.cache.save_if_due()
@@ -240,7 +243,10 @@ class Processor:
         if event is None:
             event = Event(command.target, {**command.request, "outcome": "known"})
             if key is None:
-                return Done(self._find_seq(name, command), *event)
+                done = Done(self._find_seq(name, command), *event)
+                if self.log.epoch != self.cache.epoch:  # what made it known may not have been kept
+                    raise StoreError(f"{self.log.backend.name}: a commit failed meanwhile; ask again")
+                return done
             # It is logged, so that the key is not used for something else.
         return self._change(name, state, command, event, key, now)
 
@@ -300,6 +306,8 @@ class Processor:
         self._expire(name, state, self.now(name))
         if not self._together:
             self.log.commit(self.log.last, self.log.epoch)
+            if self.log.epoch != self.cache.epoch:  # a commit failed: the state has what was not kept
+                return self.up_to_date(name)
         return state
 
     @contextmanager

@@ -97,6 +97,7 @@ def content(state: State) -> dict[str, Any]:
         "runners": state.runners.content(),
         "windows": state.windows.content(),
         "watch": state.watch.content(),
+        "erased": sorted(state.erased),
     }
 
 
@@ -156,7 +157,7 @@ def _read_state(config: Made, blob: bytes) -> State | None:
     state.runners.fill(values["runners"], state.arms.features)
     state.windows.fill(values["windows"])
     state.watch.fill(values["watch"])
-    state.number = values["number"]
+    state.number, state.erased = values["number"], set(values["erased"])
     state.floor.bit_generator.state = values["floor"]
     return state
 

@@ -223,10 +223,8 @@ class Runners(Mapping[str, Runner]):
 
 def _check_reading(runner: Runner, unit: str, moment: Moment) -> None:
     """Raise InputError if an agent cannot use this unit, time or noise covariance."""
+    runner.check_unit(unit)
     name, channel = repr(runner.agent.name), runner.memory(unit).denoiser
-    if runner.agent.can.look_back is not None and unit != next(iter(runner.channels), unit):
-        allowed = f"one unit: the learner of {name} looks back on past rounds as those of one"
-        raise InputError("unit", repr(unit), allowed)
     if runner.agent.can.use_time is None:
         if moment.noise is not None:
             allowed = f"none: to the denoiser of {name} all readings are alike"
@@ -248,7 +246,7 @@ class State:
         self.floor = generator(config.terms.seed, 0, "floor")
         self.number = 0  # of the next decision
         self.watch = Watch(config, expects=self.runner.agent.can.expect is not None)
-        self._erased = set[str]()  # their events do not count; all are older than any snapshot
+        self.erased = set[str]()  # decisions whose events do not count
 
     @property
     def runner(self) -> Runner:
@@ -349,7 +347,7 @@ class State:
 
     def _apply_to_decision(self, kind: str, decision: str, body: Mapping[str, Any]) -> None:
         """Apply an event of one decision, which may be closed or erased."""
-        if decision in self._erased:
+        if decision in self.erased:
             return
         self.watch.counted(kind, body)
         pending = self.open.get(decision)
@@ -366,7 +364,7 @@ class State:
         self._draw_uniforms()
         if body.get("erased"):
             self.runners.skip()
-            self._erased.add(self.id_of(self.number))
+            self.erased.add(self.id_of(self.number))
             self.number += 1
             return
         ask = read(self.made, {name: body[name] for name in REQUEST if name in body})

@@ -244,6 +244,11 @@ class Remote:
         values = {
             validation.check_name("decision", one): plain("value", value) for one, value in rewards.items()
         }
+        if keys is not None and not isinstance(keys, Mapping):
+            raise InputError("keys", shown(keys), "a mapping from decisions to keys")
+        for decision in keys or {}:
+            if decision not in values:
+                raise InputError("keys", shown(decision), "decisions that are rewarded")
         own_keys = {one: _ensure_key((keys or {}).get(one)) for one in values}
         reply = self.client.post(f"{self._path}/rewards", {"rewards": values, "keys": own_keys}, again=True)
         return {one: Receipt(**receipt) for one, receipt in reply["receipts"].items()}

@@ -138,4 +138,6 @@ async def _stream_body(response: "httpx.Response") -> AsyncIterator[bytes]:
 
 
 def _outcome_unknown(what: str) -> Refused:
-    return busy(f"The process that served the problem {what}; to ask again with the same key tells more.")
+    return busy(
+        f"The process that served the problem {what}; retry with the same idempotency key to find out."
+    )

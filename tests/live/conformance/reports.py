@@ -173,6 +173,8 @@ def check_several_rewards_at_once(place: Place) -> None:
         ({new: 1.0, newer: 9.0}, None, "value", InputError),
         ([1.0], None, "rewards", InputError),
         ({new: 1.0}, {new: "used"}, "key", Conflict),
+        ({new: 1.0}, {newer: "misplaced"}, "keys", InputError),
+        ({new: 1.0}, ["n"], "keys", InputError),
         ({new: 1.0, newer: 1.0}, {new: "n", newer: "n"}, f"keys.{newer}", Conflict),
     ]
     for rewards, keys, field, kind in cases:
