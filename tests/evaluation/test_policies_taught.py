@@ -1,5 +1,6 @@
 """An agent taught by a log says what it says live, as the one obeyed or in the shadow."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 
 from tests.evaluation.logs import World
 from tests.live.ground import Hand, opened
+from unfog.agents.round import Decision
+from unfog.agents.runner import Runner
 from unfog.evaluation.context import Scene
 from unfog.evaluation.log import Log
 from unfog.evaluation.policies import log_agent, taught
@@ -64,6 +67,26 @@ def test_an_agent_taught_by_a_log_says_what_it_said_live(tmp_path: Path) -> None
     for name, expected in said.items():
         found = taught(log_agent(name, Scene(log, WORLD.channel)))
         np.testing.assert_allclose((1 - FLOOR) * found + FLOOR / 3, expected, atol=1e-12)
+
+
+def test_past_rounds_are_learnt_from_again_after_the_agents_lag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a lag of 3, the third last round of a unit is learnt from again before its next one."""
+    log, revisited = WORLD.log(20, 3), list[Array]()
+    revisit = Runner.revisit
+
+    def watch(runner: Runner, unit: str, decision: Decision) -> Decision:
+        revisited.append(np.asarray(decision.reward)[0])
+        return revisit(runner, unit, decision)
+
+    monkeypatch.setattr(Runner, "revisit", watch)
+    said = []
+    for lag in (0, 3):
+        one = log_agent("temporal", Scene(log, WORLD.channel))
+        agent = replace(one.agent, denoiser=replace(one.agent.denoiser, lag=lag))  # type: ignore[type-var]
+        said.append(taught(one._replace(agent=agent)))
+    np.testing.assert_allclose(revisited, one.reward[:16], rtol=1e-12)
+    np.testing.assert_array_equal(said[0][:4], said[1][:4])
+    assert np.abs(said[0][4:] - said[1][4:]).max() > 1e-6
 
 
 def test_what_it_says_hangs_on_the_past_alone() -> None:

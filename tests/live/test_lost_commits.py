@@ -3,6 +3,8 @@
 Each test holds a thread at the moment at which the failure would do harm, lets the commit fail, and goes on.
 """
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -245,6 +247,47 @@ def test_no_unit_is_erased_while_a_log_comes_in(store: Store, monkeypatch: pytes
     assert refused
     assert all(isinstance(one, Reserved) for one in refused)
     assert store.problem("copy").fingerprint() == live.fingerprint()
+
+
+FORK = """
+import os, sys, threading
+import unfog
+store = unfog.live.open(sys.argv[1], sync="normal")
+live = store.problem("p", context=["x"], arms=["a", "b"], agent="naive")
+live.decide([1.0])
+held, go = threading.Event(), threading.Event()
+
+def work():
+    with store.together():
+        held.set()
+        go.wait()
+
+thread = threading.Thread(target=work)
+thread.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    for call in (lambda: live.decide([1.0]), live.pending, store.close):
+        try:
+            call()
+        except Exception as error:
+            print(error, flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+go.set()
+thread.join()
+live.decide([2.0])
+store.close()
+"""
+
+
+def test_a_forked_child_is_refused_though_a_thread_of_its_parent_was_at_work(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORK, str(tmp_path / "walks.unfog")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    refused = done.stdout.splitlines()
+    assert len(refused) >= 2
+    assert all("which alone may use it" in line for line in refused)
 
 
 def test_an_import_of_erased_events_goes_on_after_a_start(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ from unfog.agents import round as rounds
 from unfog.agents.agent import Agent, refuse_misfit
 from unfog.agents.catalogue import EVERY, Catalogue, named, row_of, without_channel
 from unfog.agents.choose.greedy import best
-from unfog.agents.round import Considered, Offer
-from unfog.agents.runner import Runner, propensity_draws
+from unfog.agents.round import Considered, Decision, Offer
+from unfog.agents.runner import Recent, Runner, propensity_draws
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.evaluation.beliefs import believed, mean_reading
@@ -69,6 +69,7 @@ class LogRunner:
         """Start before the first round."""
         self._learner, self._evaluation = learner, learner.scene
         self._runner = Runner(learner.agent, learner.known, learner.scene.seed)
+        self._recent = Recent[Decision](self._runner.lag)
         unit = learner.scene.log.unit
         self._units = [""] * learner.scene.log.rounds if unit is None else [str(one) for one in unit.tolist()]
         if learner.agent.can.look_back is not None and len({*self._units}) > 1:
@@ -86,7 +87,11 @@ class LogRunner:
             at = log.time[[row]]
         arms: Any = None if log.offered is None else log.offered[[row]]
         offer = Offer(noisy, None if mask.all() else mask, time=np.asarray(time), at=at, arms=arms)
-        return self._runner.consider(self._units[row], offer, self._evaluation.features)
+        unit = self._units[row]
+        past = self._recent.due(unit)
+        if past is not None:
+            self._runner.revisit(unit, past)
+        return self._runner.consider(unit, offer, self._evaluation.features)
 
     def probabilities(self, considered: Considered) -> Array:
         """The probabilities with which the agent would take each arm, (K,)."""
@@ -107,7 +112,8 @@ class LogRunner:
         decision = self._runner.take(unit, considered, arm, self._evaluation.features)
         decision = self._runner.reward(unit, decision, learner.reward[row])
         if learner.true is not None and not np.isnan(learner.true[row]).all():
-            self._runner.reveal(unit, decision, learner.true[[row]])
+            decision = self._runner.reveal(unit, decision, learner.true[[row]])
+        self._recent.add(unit, decision)
 
 
 class Policy(NamedTuple):

@@ -34,6 +34,10 @@ class StateCache:
         self._since: dict[str, int] = {}  # events since the last snapshot
         self._reserved = set[str]()  # problems whose logs are being imported
 
+    def renew_locks(self, lock: threading.RLock) -> None:
+        """Replace the lock of the store and our own, which no thread holds then."""
+        self._lock, self.saving = lock, threading.Lock()
+
     def get(self, name: str) -> State:
         """The state of a problem."""
         self.refuse_reserved(name)

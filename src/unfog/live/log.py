@@ -20,7 +20,7 @@ import os
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from types import TracebackType
@@ -47,6 +47,7 @@ class Log:
         self._queue = Queue(backend.name, backend.only)
         self._commits = threading.Lock()  # held by the thread that uses the connection
         self._closed = False
+        self.on_fork: Callable[[], None] = lambda: None  # called in a forked child, which cannot use the log
         self._failures: tuple[type[BaseException], ...] = (*backend.failures, OSError, StoreError)
         try:
             rewriting = self._open()
@@ -313,6 +314,7 @@ class Log:
         self._queue = Queue(self.backend.name, self.backend.only)
         self._queue.drop(f"it was opened by process {self.backend.pid}, which alone may use it")
         self.backend.leave_to_parent()
+        self.on_fork()
 
 
 class Queue:

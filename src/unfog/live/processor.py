@@ -145,6 +145,13 @@ class Processor:
         self._rings: dict[str, Ring] = {}
         self._together = 0  # how many batches are being gathered, one within the other
         self._counted = Counted(log)
+        log.on_fork = self._renew_locks
+
+    def _renew_locks(self) -> None:
+        """Replace the locks in a forked child, where threads that held them do not exist."""
+        self.lock = threading.RLock()
+        self.cache.renew_locks(self.lock)
+        self._counted = Counted(self.log)
 
     def close(self) -> None:
         """Write snapshots, and close the log."""
