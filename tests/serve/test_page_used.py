@@ -28,6 +28,7 @@ def test_it_is_used_by_keyboard_alone(clinic: Running, page: Page) -> None:
     _tab_to(page, "a# clinic")
     assert page.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
     page.press(Keys.ENTER)
+    page.wait("return document.activeElement.tagName === 'H1'")
     page.shown()
     assert page.focused() == "h1# clinic"
     _tab_to(page, "select#unit")
