@@ -7,28 +7,29 @@ from typing import Any
 
 
 def each(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Like `pytest.mark.parametrize`, as a loop in one test; what fails says with which values.
+    """Like `pytest.mark.parametrize`, as a loop in one test; a failure names its values.
 
-    Fixtures are made once for all of them: random numbers go on, and a folder keeps its files.
+    Fixtures are made once for all values: a generator keeps drawing, and a folder keeps its files.
     """
-    wanted = [name.strip() for name in names.split(",")]
-    given = [dict(zip(wanted, value if len(wanted) > 1 else (value,), strict=True)) for value in values]
-    if not given:
+    arguments = [name.strip() for name in names.split(",")]
+    several = len(arguments) > 1
+    cases = [dict(zip(arguments, value if several else (value,), strict=True)) for value in values]
+    if not cases:
         raise ValueError(f"no values of {names}")
 
-    def looped(test: Callable[..., None]) -> Callable[..., None]:
+    def loop(test: Callable[..., None]) -> Callable[..., None]:
         @wraps(test)
         def run(**fixtures: Any) -> None:
-            for told in given:
+            for case in cases:
                 try:
-                    test(**fixtures, **told)
+                    test(**fixtures, **case)
                 except BaseException as error:
-                    error.add_note(f"with {', '.join(f'{name} = {value!r}' for name, value in told.items())}")
+                    error.add_note(f"with {', '.join(f'{name} = {value!r}' for name, value in case.items())}")
                     raise
 
-        asked = signature(test)
-        rest = [one for name, one in asked.parameters.items() if name not in wanted]
-        run.__signature__ = asked.replace(parameters=rest)  # type: ignore[attr-defined]  # what pytest gives
+        original = signature(test)
+        fixtures = [one for name, one in original.parameters.items() if name not in arguments]
+        run.__signature__ = original.replace(parameters=fixtures)  # type: ignore[attr-defined]  # read by pytest
         return run
 
-    return looped
+    return loop

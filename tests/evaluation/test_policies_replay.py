@@ -40,7 +40,7 @@ def test_a_learner_that_looks_back_needs_a_log_of_one_unit() -> None:
     several = log._replace(unit=np.arange(30) % 2, units=("ann", "bob"))
     assert len(replayed(log_agent("coupled", Scene(log, WORLD.channel))).accepted) > 0
     with pytest.raises(
-        InputError, match=r"^policies: 'coupled'; allowed: another policy: its learner looks back"
+        InputError, match=r"^unit: '[01]'; allowed: one unit: the learner of 'coupled' looks back"
     ):
         replayed(log_agent("coupled", Scene(several, WORLD.channel)))
 

@@ -63,7 +63,7 @@ def test_a_feature_map_that_fails_in_the_middle(
             assert caught.value.__cause__ is error
             assert str(caught.value) == (
                 f"'decide' of problem 'p' failed half-way with {type(error).__name__}: "
-                "a bug of unfog, or of your own code; it changed nothing"
+                "a bug of unfog, or of your own code; this request changed nothing"
             )
         assert (live.fingerprint(), other.fingerprint(), len(live.events())) == before
         live.reward(live.decide([0, 1]).id, 1.0)

@@ -72,11 +72,6 @@ class LogRunner:
         self._recent = Recent[Decision](self._runner.lag)
         unit = learner.scene.log.unit
         self._units = [""] * learner.scene.log.rounds if unit is None else [str(one) for one in unit.tolist()]
-        if learner.agent.can.look_back is not None and len({*self._units}) > 1:
-            allowed = (
-                "another policy: its learner looks back on past rounds as those of one unit, not of several"
-            )
-            raise InputError("policies", repr(learner.agent.name), allowed)
 
     def consider(self, row: int, time: int) -> Considered:
         """Denoise a row of the log, the agent's round number `time`, and score every arm."""
@@ -88,6 +83,7 @@ class LogRunner:
         arms: Any = None if log.offered is None else log.offered[[row]]
         offer = Offer(noisy, None if mask.all() else mask, time=np.asarray(time), at=at, arms=arms)
         unit = self._units[row]
+        self._runner.check_unit(unit)
         past = self._recent.due(unit)
         if past is not None:
             self._runner.revisit(unit, past)

@@ -48,7 +48,7 @@ class InternalError(RuntimeError):
 
     def __init__(self, problem: str, kind: str, error: Exception) -> None:
         message = f"{kind!r} of problem {problem!r} failed half-way with {type(error).__name__}"
-        super().__init__(f"{message}: a bug of unfog, or of your own code; it changed nothing")
+        super().__init__(f"{message}: a bug of unfog, or of your own code; this request changed nothing")
 
 
 class Held(StoreError):
