@@ -29,7 +29,7 @@ from unfog.lab.baselines.report import (
     spans,
     yardstick,
 )
-from unfog.lab.baselines.report import Row as Held
+from unfog.lab.baselines.report import Row as StoreLockedError
 
 PAGE = ROOT / "docs" / "science" / "rivals.md"
 RECORD = ROOT / "docs" / "notebook" / "rivals.md"
@@ -66,13 +66,13 @@ def overview(found: Row) -> str:
     return f"{table(head, rows, left=2)}\n\n{below}"
 
 
-def _fair(every: Comparison, name: str, tuned: bool) -> list[Held]:
+def _fair(every: Comparison, name: str, tuned: bool) -> list[StoreLockedError]:
     """A rival beside one of ours that is told the same; beside one that is told less where there is none."""
     rows = [row for one in every.outcomes for row in _rows(one, tuned) if row.agent == name]
     return [row for row in rows if row.told == "same"] or [row for row in rows if row.told == "more"]
 
 
-def _spread(rows: list[Held]) -> list[str]:
+def _spread(rows: list[StoreLockedError]) -> list[str]:
     """The median of ratios, the least and the most, and how many of them ours wins."""
     values = sorted(row.ratio.value for row in rows)
     if not values:
@@ -97,11 +97,11 @@ def exceptions(found: Row) -> str:
     return "\n\n".join(parts)
 
 
-def _rows(one: Outcome, tuned: bool) -> tuple[Held, ...]:
+def _rows(one: Outcome, tuned: bool) -> tuple[StoreLockedError, ...]:
     return one.tuned if tuned else one.rows
 
 
-def _exception(one: Outcome, row: Held) -> str:
+def _exception(one: Outcome, row: StoreLockedError) -> str:
     ends = f"[{number(row.ratio.low)}, {number(row.ratio.high)}]"
     chosen = f" ({row.setting})" if row.setting not in ("", "as published") else ""
     return item(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.live.ground import opened, problem
 from unfog.lab.evaluate import read_log
-from unfog.live import Held
+from unfog.live import StoreLockedError
 from unfog.validation import InputError
 
 
@@ -28,7 +28,7 @@ def test_a_store_in_use_can_be_exported(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         walks = problem(store)
         walks.reward(walks.decide([0.5, 1.0]).id, 1.0)
-        with pytest.raises(Held, match=r"held by this process already; .* or evaluate what its holder has"):
+        with pytest.raises(StoreLockedError, match=r"held by this process already; .* what its holder has"):
             read_log(path)
     connect = f"import sqlite3; c = sqlite3.connect({str(path)!r}, isolation_level=None)"
     lock = "c.execute('PRAGMA locking_mode = EXCLUSIVE'); c.execute('BEGIN EXCLUSIVE')"
@@ -40,7 +40,7 @@ def test_a_store_in_use_can_be_exported(tmp_path: Path) -> None:
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(Held, match=r"held by another process; .* a file .ndjson with what store.export"):
+        with pytest.raises(StoreLockedError, match=r"held by another process; .* with what store.export"):
             read_log(path)
         other.communicate("\n")
     assert read_log(path).reward.tolist() == [1.0]

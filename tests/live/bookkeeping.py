@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from unfog.live import Conflict, Gone
+from unfog.live import ConflictError, DecisionClosedError
 from unfog.validation import InputError
 
 COMBINE: dict[str, Any] = {
@@ -77,11 +77,11 @@ class Book:
     def reward(self, id_: str, value: float) -> str | type[InputError]:
         one = self.entries[id_]
         if one.voided:
-            return Gone
+            return DecisionClosedError
         if one.expired:
             return "late"
         if one.paid is not None:
-            return "known" if one.paid == value else "ignored" if self.combine == "first" else Conflict
+            return "known" if one.paid == value else "ignored" if self.combine == "first" else ConflictError
         if self.after_wait:
             one.rewards.append(value)
             return "kept"
@@ -91,9 +91,9 @@ class Book:
     def reveal(self, id_: str, told: Mapping[str, float], now: float) -> str | type[InputError]:
         one = self.entries[id_]
         if one.voided:
-            return Gone
+            return DecisionClosedError
         if any(one.told.get(name, value) != value for name, value in told.items()):
-            return Conflict
+            return ConflictError
         if all(name in one.told for name in told):
             return "known"
         if self.within is not None and one.time + self.within <= now:
@@ -108,6 +108,6 @@ class Book:
         if one.voided:
             return "known"
         if one.paid is not None and (not self.hangs(one) or one.dropped):
-            return Gone
+            return DecisionClosedError
         one.voided, one.paid = True, None
         return "void"

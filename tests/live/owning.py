@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from tests.live.ground import ARMS, CHANNEL, COORDINATES
-from unfog.live.errors import Elsewhere, StoreError, Unknown
+from unfog.live.errors import NotFoundError, ServedElsewhereError, StoreError
 from unfog.live.postgres.ownership import Shared
 
 NAME = "walks"
@@ -24,9 +24,9 @@ def answered(shared: Shared, asked: dict[str, Any]) -> dict[str, Any]:
             return {"done": [made.id, made.arm, made.number]}
         walks.reward(asked["decision"], asked["value"], key=asked["key"])
         return {"done": []}
-    except Unknown:
+    except NotFoundError:
         return {"error": "there is no such problem"}
-    except Elsewhere as error:
+    except ServedElsewhereError as error:
         return {"elsewhere": error.url}
     except StoreError as error:
         return {"error": str(error)}

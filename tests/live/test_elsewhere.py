@@ -12,7 +12,7 @@ from tests import kernels
 from tests.live import elsewhere
 from tests.live.ground import opened, problem
 from unfog.live import snapshot
-from unfog.live.errors import Differs
+from unfog.live.errors import ReplayMismatchError
 
 
 def done(path: Path, what: str, kernel: str) -> str:
@@ -65,13 +65,13 @@ def test_a_decision_may_differ_by_rounding_alone(tmp_path: Path) -> None:
                 changed["shares"] |= {"d": size}  # of an arm that hardly leads
             for part, value in changed.items():
                 if refused:
-                    with pytest.raises(Differs, match=rf"{part} = .* and would have"):
+                    with pytest.raises(ReplayMismatchError, match=rf"{part} = .* and would have"):
                         check(part, value)
                 else:
                     check(part, value)
         other = next(arm for arm in ("a", "b", "c") if arm != now["arm"])
         for part, value in (("arm", other), ("number", 7), ("shares", {other: 1.0}), ("denoised", None)):
-            with pytest.raises(Differs, match=f"has {part} = "):
+            with pytest.raises(ReplayMismatchError, match=f"has {part} = "):
                 check(part, value)
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.live.faults import Disk
 from tests.live.ground import COORDINATES, Hand, opened, problem
 from tests.live.remembering import Clinic, mean, same, weight
-from unfog.live import Problem, StoreError, Unknown, history
+from unfog.live import NotFoundError, Problem, StoreError, history
 from unfog.live.backend import Row
 from unfog.live.log import Log
 from unfog.live.sqlite import SqliteBackend
@@ -129,7 +129,7 @@ def test_everything_that_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         check(clinic, None, gone=("bob",))
         clinic.play(30)
         check(clinic, "cy", gone=("bob",))
-        with pytest.raises(Unknown):
+        with pytest.raises(NotFoundError):
             clinic.live.history("nobody")
 
 

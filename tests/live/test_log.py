@@ -9,7 +9,7 @@ from tests.live.places import Database, Files, Ground, contents
 from tests.live.rows import made, put
 from unfog.live import log as module
 from unfog.live.backend import Row
-from unfog.live.errors import Conflict, Stale, StoreError
+from unfog.live.errors import ConflictError, KeyForgottenError, StoreError
 from unfog.live.log import SIZE, Log
 from unfog.validation import InputError
 
@@ -117,7 +117,7 @@ def test_a_key_is_found_in_the_file_and_in_memory(ground: Ground) -> None:
         assert log.recent("other", "k3", 2) is None
     with ground.open() as log:
         assert log.find("walks", "k3") == (queued[0], 3)
-        with pytest.raises(Stale):
+        with pytest.raises(KeyForgottenError):
             log.recent("walks", "k3", 2)
 
 
@@ -129,7 +129,7 @@ def test_what_is_forgotten_is_said_to_be(ground: Ground) -> None:
         assert log.recent("walks", "k11", 10) == queued[0]  # nothing that waits is ever forgotten
         log.commit(log.last, log.epoch)
         put(log)
-        with pytest.raises(Stale):
+        with pytest.raises(KeyForgottenError):
             log.recent("walks", "k11", 10)
         row, mark = log.find("walks", "k11")
         assert (row, log.recent("walks", "k11", mark)) == (queued[0], None)
@@ -138,7 +138,7 @@ def test_what_is_forgotten_is_said_to_be(ground: Ground) -> None:
 def test_the_same_key_twice_in_one_call_is_a_conflict(ground: Ground) -> None:
     with ground.open() as log:
         rows = [row._replace(key="same") for row in made(log, 2)]
-        with pytest.raises(Conflict, match=r"a key for each row"):
+        with pytest.raises(ConflictError, match=r"a key for each row"):
             log.add(rows)
         log.commit(log.add([rows[0], rows[1]._replace(key="another")]), log.epoch)
 
@@ -198,7 +198,7 @@ def test_rows_are_rewritten_and_others_appended_at_once(ground: Ground) -> None:
         clean = [row._replace(key=None, body="{}") for row in rows[1:3]]
         log.rewrite([*clean, *made(log)])
         assert log.find("walks", "k2") == (None, 7)
-        with pytest.raises(Stale):
+        with pytest.raises(KeyForgottenError):
             log.recent("walks", "k2", 0)
         found = list(log.read())
         assert found[:6] == [rows[0], *clean, *rows[3:]]

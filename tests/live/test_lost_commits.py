@@ -15,7 +15,7 @@ import pytest
 from tests.live.faults import Disk, failure
 from tests.live.ground import problem, replayed
 from unfog.live import Problem, Store, StoreError, snapshot, transfer
-from unfog.live.errors import Reserved
+from unfog.live.errors import ImportInProgressError
 from unfog.live.log import Log
 from unfog.live.sqlite import SqliteBackend
 
@@ -245,7 +245,7 @@ def test_no_unit_is_erased_while_a_log_comes_in(store: Store, monkeypatch: pytes
     monkeypatch.setattr(store.processor, "append", erase_meanwhile)
     store.take_in(lines, "copy")
     assert refused
-    assert all(isinstance(one, Reserved) for one in refused)
+    assert all(isinstance(one, ImportInProgressError) for one in refused)
     assert store.problem("copy").fingerprint() == live.fingerprint()
 
 

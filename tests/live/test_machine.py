@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from tests.live.bookkeeping import Book, Entry
 from tests.live.ground import ARMS, COORDINATES, Hand, opened, problem, replayed, theta
-from unfog.live import Conflict, Decision, Problem, Receipt
+from unfog.live import ConflictError, Decision, Problem, Receipt
 from unfog.validation import InputError
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -82,7 +82,7 @@ class Machine(RuleBasedStateMachine):
             if first[0] == asked:
                 assert verb() == first[1]
             else:
-                with pytest.raises(Conflict, match="key"):
+                with pytest.raises(ConflictError, match="key"):
                     verb()
             assert self.live.fingerprint() == before
             return None

@@ -17,7 +17,7 @@ from tests.live.ground import COORDINATES, Hand, problem
 from tests.live.places import Database, contents, log_at, owned
 from tests.live.rows import made, put
 from unfog import live
-from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
+from unfog.live.errors import NotFoundError, OwnershipLostError, ServedElsewhereError, StoreError
 from unfog.live.log import Log
 from unfog.live.postgres import connection, ownership
 from unfog.live.postgres.backend import PostgresBackend
@@ -43,7 +43,7 @@ def test_an_old_owner_writes_nothing_and_never_again(postgres: str) -> None:
         own = put(new, 1)
         with pytest.raises(StoreError, match=r"row 5 was not kept: another process serves 'walks' by now"):
             old.commit(ticket, epoch)
-        assert isinstance(old.lost, Lost)
+        assert isinstance(old.lost, OwnershipLostError)
         assert old.epoch == epoch + 1
         for use in (
             lambda: old.add(made(old)),
@@ -256,10 +256,10 @@ def test_two_processes_share_problems(postgres: str) -> None:
         second.decide([0.5, -1.0])
         for here, name, url in ((a, "q", "http://b"), (b, "p", "http://a")):
             for ask in (here.store, here.place):
-                with pytest.raises(Elsewhere, match=rf"'{name}' is served at {url}") as error:
+                with pytest.raises(ServedElsewhereError, match=rf"'{name}' is served at {url}") as error:
                     ask(name)
                 assert error.value.url == url
-        with pytest.raises(Unknown, match=r"^name: 'r'; allowed: p, q$"):
+        with pytest.raises(NotFoundError, match=r"^name: 'r'; allowed: p, q$"):
             a.store("r")
         assert [store.names() for store in a.stores()] == [["p"]]
         with pytest.raises(InputError, match=r"^problem: 'q'; allowed: 'p', which alone is kept here$"):
@@ -286,7 +286,7 @@ def test_an_owner_that_could_not_renew_does_not_answer(
                 StoreError, match=r"^the lease on 'p' may be over: the database could not be"
             ) as e:
                 use("p")
-            assert not isinstance(e.value, Elsewhere)
+            assert not isinstance(e.value, ServedElsewhereError)
         assert a.stores() == []
         monkeypatch.undo()
         a.owners.renew()
@@ -297,7 +297,7 @@ def test_an_owner_that_could_not_renew_does_not_answer(
             StoreError, match=r"row 3 was not kept: another process serves 'p' by now, epoch 1"
         ):
             walks.decide([0.5, -1.0])
-        with pytest.raises(Elsewhere, match=r"'p' is served at http://b"):
+        with pytest.raises(ServedElsewhereError, match=r"'p' is served at http://b"):
             a.store("p")
         with pytest.raises(StoreError):
             walks.decide([0.5, -1.0])
@@ -328,11 +328,11 @@ def test_an_owner_that_finds_out_by_itself_drops_the_store(
         a.owners.renew()
         assert a.stores() == []
         if asks:
-            with pytest.raises(Elsewhere, match=r"'p' is served at http://b"):
+            with pytest.raises(ServedElsewhereError, match=r"'p' is served at http://b"):
                 a.store("p")
         else:
             a._tend()
-        assert isinstance(walks.processor.log.lost, Lost)
+        assert isinstance(walks.processor.log.lost, OwnershipLostError)
         assert not walks.processor.log.backend.is_open
         with pytest.raises(StoreError, match=r"'p' at .* cannot be used: it is closed"):
             walks.decide([0.5, -1.0])

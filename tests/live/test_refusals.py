@@ -10,10 +10,10 @@ import pytest
 
 from tests.live.ground import Hand, opened, problem, replayed
 from unfog.features import per_arm
-from unfog.live import Gone, Store
+from unfog.live import DecisionClosedError, Store
 from unfog.live.backend import Row
 from unfog.live.commands import Event, Reward
-from unfog.live.errors import InternalError, Stale
+from unfog.live.errors import InternalError, KeyForgottenError
 from unfog.live.state import State
 from unfog.validation import InputError
 
@@ -181,7 +181,7 @@ def test_so_many_keys_that_the_file_is_asked_again(tmp_path: Path, monkeypatch: 
         def forgetful(*told: Any) -> Any:
             asked.append(told)
             if len(asked) == 1:
-                raise Stale("k")
+                raise KeyForgottenError("k")
             return recent(*told)
 
         monkeypatch.setattr(store.processor.log, "recent", forgetful)
@@ -206,7 +206,7 @@ def test_in_setting_2_a_reward_after_the_window_is_dropped(tmp_path: Path) -> No
         clock.time += 10
         assert live.reward(void.id, 1.0).outcome == "waits"
         assert live.void(void.id).outcome == "void"
-        with pytest.raises(Gone):
+        with pytest.raises(DecisionClosedError):
             live.reveal(void.id, [0, 2])
         clock.time += 50
         assert live.reward(late.id, 1.0).outcome == "waits"

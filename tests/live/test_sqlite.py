@@ -15,7 +15,7 @@ from tests.live.rows import contents, made, put, settings
 from unfog.live import log as module
 from unfog.live import sqlite
 from unfog.live.backend import Row
-from unfog.live.errors import Stale, StoreError
+from unfog.live.errors import KeyForgottenError, StoreError
 from unfog.live.log import Log
 from unfog.live.sqlite import SqliteBackend
 from unfog.validation import InputError
@@ -99,7 +99,7 @@ def test_erased_text_is_nowhere_in_the_file(path: Path) -> None:
     beside = [path, path.with_name("walks.unfog-wal")]
     assert all(secret.encode() not in file.read_bytes() for file in beside)
     assert log.find("walks", f"{secret} 41") == (None, mark + 1)
-    with pytest.raises(Stale):
+    with pytest.raises(KeyForgottenError):
         log.recent("walks", f"{secret} 41", 40)
     put(log)
     log.close()

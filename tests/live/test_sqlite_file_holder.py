@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.rows import WRITER, contents, put
-from unfog.live.errors import Held
+from unfog.live.errors import StoreLockedError
 from unfog.live.log import Log
 from unfog.live.sqlite import SqliteBackend
 
@@ -35,12 +35,12 @@ def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
         since = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
         who = rf"process {process.pid} {since}"
         where = "it can be reached at http://127.0.0.1:8123: ask it there with --url http://127.0.0.1:8123"
-        with pytest.raises(Held, match=rf"^walks.unfog is held by {who}; {where}$"):
+        with pytest.raises(StoreLockedError, match=rf"^walks.unfog is held by {who}; {where}$"):
             Log(SqliteBackend(path))
-        with pytest.raises(Held, match=str(process.pid)):  # to be refused takes nothing from the holder
+        with pytest.raises(StoreLockedError, match=str(process.pid)):
             Log(SqliteBackend(path))
         (tmp_path / "walks.unfog-holder").write_text('{"pid": 1')  # it is not written whole yet
-        with pytest.raises(Held, match=r"^walks.unfog is held by another process; close it there first$"):
+        with pytest.raises(StoreLockedError, match=r"^walks.unfog is held by another process; close"):
             Log(SqliteBackend(path))
     put_and_close(path)
 
@@ -67,10 +67,12 @@ def test_the_same_process_is_refused_and_keeps_its_lock(tmp_path: Path) -> None:
     with Log(SqliteBackend(path)) as log:
         put(log)
         for name in ("walks.unfog", "link", "../" + tmp_path.name + "/walks.unfog"):
-            with pytest.raises(Held, match=r"^walks.unfog is held by this process already; close it first$"):
+            with pytest.raises(
+                StoreLockedError, match=r"^walks.unfog is held by this process already; close"
+            ):
                 Log(SqliteBackend(tmp_path / name))
         done = subprocess.run([sys.executable, "-c", OPEN, str(path)], capture_output=True, text=True)
-        assert f"Held: walks.unfog is held by process {os.getpid()} since" in done.stderr
+        assert f"StoreLockedError: walks.unfog is held by process {os.getpid()} since" in done.stderr
         put(log)
     assert len(contents(path)) == 2
 
@@ -100,4 +102,4 @@ def test_of_many_that_open_at_once_one_holds_it(tmp_path: Path) -> None:
     said = [process.stdout.readline() for process in many if process.stdout is not None]
     errors = [process.communicate("")[1] for process in many]
     assert sorted(said) == [""] * 3 + ["mine\n"]
-    assert sum("Held: walks.unfog is held by " in error for error in errors) == 3
+    assert sum("StoreLockedError: walks.unfog is held by " in error for error in errors) == 3

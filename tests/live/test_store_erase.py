@@ -10,7 +10,7 @@ import pytest
 from tests.live.played import Player, terms
 from unfog import _codec
 from unfog.live import decision_table, snapshot
-from unfog.live.errors import Unknown
+from unfog.live.errors import NotFoundError
 from unfog.live.problem import Problem
 from unfog.live.store import Store
 from unfog.validation import InputError
@@ -175,16 +175,18 @@ def test_a_unit_that_there_is_not(tmp_path: Path) -> None:
     with Player(0).open(tmp_path / "walks.unfog") as store:
         walks = lived(store)
         before, last = walks.fingerprint(), store.processor.log.last
-        with pytest.raises(Unknown, match=r"^unit: 'ron'; allowed: a unit that decisions were made for"):
+        with pytest.raises(
+            NotFoundError, match=r"^unit: 'ron'; allowed: a unit that decisions were made for"
+        ):
             store.erase(unit="ron")
         for unit in ("", None, 7):
             with pytest.raises(InputError, match=r"^unit: "):
                 store.erase(unit=unit)  # type: ignore[arg-type]
         assert (walks.fingerprint(), store.processor.log.last) == (before, last)
         store.erase(unit="hermione")
-        with pytest.raises(Unknown, match=r"^unit: "):
+        with pytest.raises(NotFoundError, match=r"^unit: "):
             store.erase(unit="hermione")
-        with pytest.raises(Unknown, match=r"^unit: "):
+        with pytest.raises(NotFoundError, match=r"^unit: "):
             walks.belief("hermione")
 
 

@@ -17,7 +17,7 @@ from tests.live.faults import Disk
 from tests.live.ground import Hand, opened, problem
 from tests.live.played import NAMES, VECTORS, Player, terms
 from unfog.live import decision_table, transfer
-from unfog.live.errors import Conflict, StoreError, Unknown
+from unfog.live.errors import ConflictError, NotFoundError, StoreError
 from unfog.live.problem import Problem
 from unfog.live.sqlite import SqliteBackend
 from unfog.live.store import Store
@@ -112,7 +112,7 @@ def test_a_changed_line_is_a_conflict(tmp_path: Path) -> None:
         for new in ({"value": 0.125}, {"key": "another"}, {"decision": None}, {"time": 0.0}):
             changed = [*lines]
             changed[place] = json.dumps(json.loads(lines[place]) | new)
-            with pytest.raises(Conflict, match=rf"^line {place + 1}: "):
+            with pytest.raises(ConflictError, match=rf"^line {place + 1}: "):
                 store.take_in(changed)
             assert (store.problem("walks").fingerprint(), store.processor.log.last) == before
         assert store.take_in(lines) == 5
@@ -357,7 +357,7 @@ def test_a_problem_that_there_is_not_has_no_log(tmp_path: Path) -> None:
     with other(tmp_path) as store:
         walks = store.problem("walks", **terms("unfog"))
         for ask in (store.events, store.export):
-            with pytest.raises(Unknown, match=r"^name: 'typo'; allowed: walks$"):
+            with pytest.raises(NotFoundError, match=r"^name: 'typo'; allowed: walks$"):
                 ask("typo")
         for since in ("a", None, -1, 0.5, True):
             with pytest.raises(InputError, match=r"^since: "):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unfog.live.errors import Unknown
+from unfog.live.errors import NotFoundError
 from unfog.serve.auth import Key, KeysError, found, made
 from unfog.serve.key_storage import KeyFile
 from unfog.validation import InputError
@@ -60,9 +60,9 @@ def test_a_revoked_key_is_none_and_stays_in_the_list(tmp_path: Path) -> None:
     assert found(kept.load(), known) == left
     assert kept.load()[key.id] == key._replace(digest="", revoked=9.0)
     for name in (key.id, "nobody"):
-        with pytest.raises(Unknown, match=rf"^id: '{name}'; allowed: {left.id}$"):
+        with pytest.raises(NotFoundError, match=rf"^id: '{name}'; allowed: {left.id}$"):
             kept.revoke(name, 9.0)
-    with pytest.raises(Unknown, match="allowed: none: there are no keys"):
+    with pytest.raises(NotFoundError, match="allowed: none: there are no keys"):
         ring(tmp_path / "..").revoke("x", 9.0)
 
 

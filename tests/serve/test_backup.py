@@ -18,7 +18,7 @@ import unfog
 from tests.serve.process import free_port
 from tests.serve.running import TERMS, running
 from unfog.cli import main
-from unfog.live import Conflict, StoreError
+from unfog.live import ConflictError, StoreError
 from unfog.serve import Client
 from unfog.serve.settings import Settings
 
@@ -70,7 +70,7 @@ def test_a_copy_in_place_of_the_store_has_everything_up_to_it(tmp_path: Path) ->
             client.backup("copy.unfog")
             grown(client, 30)
         lines = list(client.export("walks"))
-        with pytest.raises(Conflict, match=r"^name: 'copy\.unfog'; allowed: a name that no copy has"):
+        with pytest.raises(ConflictError, match=r"^name: 'copy\.unfog'; allowed: a name that no copy has"):
             client.backup("copy.unfog")
     assert os.listdir(copies) == ["copy.unfog"]
     with sqlite3.connect(copies / "copy.unfog") as raw:
@@ -170,7 +170,7 @@ def test_half_a_copy_of_a_service_that_was_killed_has_another_name(tmp_path: Pat
     assert sorted(one.name for one in copies.glob("*.unfog")) == ["copy.unfog"]
     with unfog.live.open(copies / "copy.unfog") as copy:
         assert copy.problem("walks").decide([1.0, -2.0], key="k") == made
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             copy.problem("walks").decide([0.0, 0.0], key="k")
 
 

@@ -15,8 +15,8 @@ import unfog
 from tests.live.ground import Hand
 from tests.serve.running import TERMS, Running, running
 from unfog._extras import EXTRA_OF
-from unfog.live import Conflict, Problem, Store, StoreError, Unknown
-from unfog.serve import Client, Refused, auth
+from unfog.live import ConflictError, NotFoundError, Problem, Store, StoreError
+from unfog.serve import Client, ServiceError, auth
 from unfog.serve.auth import Keyed
 from unfog.serve.client import Remote
 from unfog.serve.key_storage import ring_of
@@ -151,7 +151,7 @@ def wrongs(place: Store | Client, clock: Hand) -> Errors:
 def test_errors_are_those_of_a_store(client: Client, store: Store, clock: Hand) -> None:
     ours, theirs = wrongs(store, clock), wrongs(client, clock)
     assert theirs == ours
-    assert {kind for kind, _ in ours} == {InputError, Conflict, Unknown}
+    assert {kind for kind, _ in ours} == {InputError, ConflictError, NotFoundError}
 
 
 def test_what_json_cannot_say_is_refused_here(client: Client) -> None:
@@ -205,14 +205,16 @@ def test_the_key_is_sent_and_not_shown(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.delenv("UNFOG_KEY", raising=False)
     with running(path, doors=Keyed(ring_of(str(path)))) as found:
         Client(found.url, chief).problem("walks", **TERMS)
-        with pytest.raises(Refused, match=r"^This takes a key: .* Tell a key .* UNFOG_KEY\.$") as caught:
+        with pytest.raises(ServiceError, match=r"^This takes a key: .* Tell a key .* UNFOG_KEY\.$") as caught:
             Client(found.url).problem("walks")
         assert caught.value.status == 401
         monkeypatch.setenv("UNFOG_KEY", f"{told}\n")
         client = Client(found.url)
         walks = client.problem("walks")  # though it may not look
         assert walks.decide([0.0, 0.0]).number == 0
-        with pytest.raises(Refused, match=r"^This key is not for this: it takes the scope read") as caught:
+        with pytest.raises(
+            ServiceError, match=r"^This key is not for this: it takes the scope read"
+        ) as caught:
             walks.about()
         assert caught.value.status == 403
     assert told not in repr(client) + repr(walks)
@@ -224,7 +226,7 @@ def test_the_key_is_sent_and_not_shown(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_client_needs_nothing_that_serves() -> None:
     """Nor what checks the bodies of requests, though that is installed with the core."""
     without = ["pydantic", "pydantic_core", *EXTRA_OF]
-    use = 'import unfog; unfog.serve.Client("http://127.0.0.1:1", retries=0); unfog.serve.Refused'
+    use = 'import unfog; unfog.serve.Client("http://127.0.0.1:1", retries=0); unfog.serve.ServiceError'
     code = f"import sys\nsys.modules.update(dict.fromkeys({without}))\n{use}"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.serve.running import Running, running
-from unfog.live.errors import Conflict, Gone, Unknown
+from unfog.live.errors import ConflictError, DecisionClosedError, NotFoundError
 from unfog.serve import Client, errors, schemas
 from unfog.validation import InputError
 
@@ -78,7 +78,7 @@ def test_a_context_may_be_a_list_and_the_description_says_so(service: Running) -
 
 def test_who_may_not_read_is_told_no_name_of_another_unit_or_problem() -> None:
     for field, known in (("unit", "ann"), ("name", "walks")):
-        error = Unknown(field, repr(known[:-1] + "x"), "one that there is", known)
+        error = NotFoundError(field, repr(known[:-1] + "x"), "one that there is", known)
         assert known in str(error)
         assert known not in str(errors.discreet(error))
 
@@ -91,7 +91,12 @@ def test_the_value_is_sent_without_the_name_that_was_meant() -> None:
 
 
 def test_each_kind_of_refusal_has_its_status_and_comes_back_as_itself() -> None:
-    for kind, status in {InputError: 422, Unknown: 404, Conflict: 409, Gone: 410}.items():
+    for kind, status in {
+        InputError: 422,
+        NotFoundError: 404,
+        ConflictError: 409,
+        DecisionClosedError: 410,
+    }.items():
         found = errors.refusal(kind("field", "value", "one that there is"))
         assert found is not None
         assert found.status == found.body["status"] == status

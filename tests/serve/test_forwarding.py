@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from unfog.live.errors import Elsewhere
+from unfog.live.errors import ServedElsewhereError
 from unfog.serve import forwarding
-from unfog.serve.errors import Refused
+from unfog.serve.errors import ServiceError
 from unfog.serve.forwarding import Asked, Away, asked_by
 from unfog.serve.responses import Answer
 
@@ -27,7 +27,7 @@ async def no() -> bool:
 
 
 @asynccontextmanager
-async def other(*parts: bytes, end: bool = True) -> AsyncIterator[tuple[Elsewhere, list[bytes]]]:
+async def other(*parts: bytes, end: bool = True) -> AsyncIterator[tuple[ServedElsewhereError, list[bytes]]]:
     """A process that answers with these bytes, and then ends the connection or does not."""
     seen: list[bytes] = []
     over = asyncio.Event()
@@ -44,12 +44,12 @@ async def other(*parts: bytes, end: bool = True) -> AsyncIterator[tuple[Elsewher
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         host, port = server.sockets[0].getsockname()
         try:
-            yield Elsewhere("there", f"http://{host}:{port}/under/"), seen
+            yield ServedElsewhereError("there", f"http://{host}:{port}/under/"), seen
         finally:
             over.set()
 
 
-async def sent(there: Elsewhere, still: Callable[[], Awaitable[bool]] = yes) -> Answer:
+async def sent(there: ServedElsewhereError, still: Callable[[], Awaitable[bool]] = yes) -> Answer:
     away = Away()
     try:
         answer = await asyncio.wait_for(away.ask(there, ASKED, still), 20)
@@ -109,33 +109,33 @@ def test_each_has_a_connection_of_its_own() -> None:
 def test_a_long_answer_comes_in_parts_and_one_that_breaks_off_is_no_answer() -> None:
     answer, _ = told(STREAM, b"4\r\ntwo\n\r\n0\r\n\r\n")
     assert answer.body == b"one\ntwo\n"
-    with pytest.raises(Refused, match="did not answer"):
+    with pytest.raises(ServiceError, match="did not answer"):
         told(STREAM)
 
 
 def test_who_falls_silent_in_the_middle_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forwarding, "SILENT", 0.05)
     for head in (STREAM, b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}"):
-        with pytest.raises(Refused, match="did not answer"):
+        with pytest.raises(ServiceError, match="did not answer"):
             told(head, end=False)
 
 
 def test_who_lost_the_problem_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forwarding, "LOOK", 0.01)
-    with pytest.raises(Refused, match="lost it before it answered; retry with the same idempotency key"):
+    with pytest.raises(ServiceError, match="lost it before it answered; retry with the same idempotency key"):
         told(end=False, still=no)
 
 
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}", b"no HTTP\r\n\r\n"])
 def test_who_does_not_answer_is_told_of(said: bytes) -> None:
-    with pytest.raises(Refused, match="did not answer; retry with the same idempotency key") as found:
+    with pytest.raises(ServiceError, match="did not answer; retry with the same idempotency key") as found:
         told(said)
     assert (found.value.status, found.value.headers) == (503, {"Retry-After": "1"})
 
 
 def test_who_cannot_be_reached_has_done_nothing() -> None:
-    with pytest.raises(Refused, match="cannot be reached; nothing was done"):
-        asyncio.run(sent(Elsewhere("there", "http://127.0.0.1:9")))
+    with pytest.raises(ServiceError, match="cannot be reached; nothing was done"):
+        asyncio.run(sent(ServedElsewhereError("there", "http://127.0.0.1:9")))
 
 
 def test_no_more_than_so_many_wait_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,6 +169,6 @@ def test_what_was_passed_on_is_not_passed_on_again() -> None:
         b"content-type": b"application/json",
         b"unfog-forwarded": b"1",
     }
-    with pytest.raises(Refused, match="asked by another that does not") as found:
+    with pytest.raises(ServiceError, match="asked by another that does not") as found:
         asked_by(scope, dict(first.headers), b"")
     assert found.value.status == 503

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from unfog.live.errors import Unknown
+from unfog.live.errors import NotFoundError
 from unfog.serve.auth import Key, Keyed, KeysError, Open, found, made
 from unfog.serve.key_storage import KeyTable, ring_of, shown
 from unfog.serve.server import doors_of
@@ -29,7 +29,7 @@ def test_keys_are_added_found_and_revoked(postgres: str) -> None:
     assert (ring.stamp() == before, ring.stamp() == other.stamp()) == (False, True)
     assert ring.load()[first.id] == first._replace(digest="", revoked=9.0)
     assert (found(ring.load(), text), found(ring.load(), known)) == (None, second)
-    with pytest.raises(Unknown, match=rf"^id: '{first.id}'; allowed: {second.id}$"):
+    with pytest.raises(NotFoundError, match=rf"^id: '{first.id}'; allowed: {second.id}$"):
         ring.revoke(first.id, 9.0)
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from unfog.serve.errors import Malformed
+from unfog.serve.errors import InvalidJSONError
 from unfog.serve.schemas import DEEPEST, read
 
 WRONG = [
@@ -22,7 +22,7 @@ WRONG = [
 
 def test_what_is_refused() -> None:
     for body, said in WRONG:
-        with pytest.raises(Malformed, match=f"^{said}"):
+        with pytest.raises(InvalidJSONError, match=f"^{said}"):
             read(body)
 
 
@@ -36,5 +36,5 @@ def test_what_is_read() -> None:
 def test_a_name_that_stands_twice_among_very_many_is_found_in_one_pass() -> None:
     names = [f"n{i}" for i in range(300_000)]  # to compare each with all others would take an hour
     body = "{" + ",".join(f'"{name}":1' for name in [*names, names[-1]]) + "}"
-    with pytest.raises(Malformed, match=r"^the name 'n299999' stands twice$"):
+    with pytest.raises(InvalidJSONError, match=r"^the name 'n299999' stands twice$"):
         read(body.encode())

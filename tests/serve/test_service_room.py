@@ -15,7 +15,7 @@ from tests.serve.running import Running, running
 from tests.serve.test_bounds import connected, rest, status
 from unfog.live import snapshot
 from unfog.serve import handlers, responses
-from unfog.serve.errors import Refused
+from unfog.serve.errors import ServiceError
 from unfog.serve.operations import OPERATIONS
 from unfog.serve.service import LARGE, MOST, Room
 
@@ -40,7 +40,7 @@ def test_so_many_and_no_more(name: str, most: int) -> None:
     with ExitStack() as places:
         for _ in range(most):
             places.enter_context(room.place(ROWS[name]))
-        with pytest.raises(Refused) as refused, room.place(ROWS[name]):
+        with pytest.raises(ServiceError) as refused, room.place(ROWS[name]):
             pass
         assert (refused.value.status, int(refused.value.headers["Retry-After"]) > 0) == (503, True)
     with room.place(ROWS[name]):
@@ -49,7 +49,7 @@ def test_so_many_and_no_more(name: str, most: int) -> None:
 
 def test_logs_and_tables_share_their_places() -> None:
     room = Room()
-    with room.place(ROWS["take_in"]), room.place(ROWS["take_in_table"]), pytest.raises(Refused):
+    with room.place(ROWS["take_in"]), room.place(ROWS["take_in_table"]), pytest.raises(ServiceError):
         room.place(ROWS["take_in_table"]).__enter__()
 
 

@@ -13,7 +13,7 @@ import unfog
 from tests.serve.running import TERMS, running
 from tests.serve.test_process import serving
 from unfog.live import Problem, Store
-from unfog.live.errors import Differs, StoreError
+from unfog.live.errors import ReplayMismatchError, StoreError
 from unfog.serve import errors
 from unfog.serve.errors import described
 from unfog.serve.operations import EXAMPLES, OPERATIONS
@@ -123,7 +123,10 @@ def test_a_store_that_fails_is_told_of_in_its_own_words() -> None:
     said = described(error)
     assert said.startswith("StoreError (walks.unfog: row 7 was not kept) at no place; from OSError (No space")
     assert MARK not in said
-    assert described(Differs(f"decision 1 has denoised = {MARK}")) == "Differs at no place"
+    assert (
+        described(ReplayMismatchError(f"decision 1 has denoised = {MARK}"))
+        == "ReplayMismatchError at no place"
+    )
     assert described(ValueError(MARK)) == "ValueError at no place"
 
 

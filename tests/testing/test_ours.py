@@ -15,7 +15,7 @@ from unfog.agents.base import Chooser, Denoiser, Learner
 from unfog.agents.catalogue import AGENTS
 from unfog.features import quadrature
 from unfog.features.registry import BUILT_IN
-from unfog.lab.datasets.files import MissingError
+from unfog.lab.datasets.files import DatasetNotFoundError
 from unfog.lab.spec import KINDS
 from unfog.testing.common import TRIALS, problem, truth
 from unfog.worlds import GaussianProblem, LogisticProblem
@@ -172,7 +172,7 @@ def test_worlds_of_specs(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     try:
         world: Problem = KINDS[kind](**(recorded(tmp_path) if kind == "recorded" else NO_DATA.get(kind, {})))
         world.knowledge()
-    except MissingError:
+    except DatasetNotFoundError:
         pytest.skip(f"{kind} needs data")
     testing.check_world(world)
 

@@ -86,7 +86,7 @@ def bounds_of(case: Case, rounds: int, agent: str, version: str) -> dict[str, tu
     return {name: pair for name, pair in found.items() if pair[0].holds.all()}
 
 
-class Held(NamedTuple):
+class ComparedBound(NamedTuple):
     """A bound beside what was simulated."""
 
     number: int
@@ -100,7 +100,7 @@ class Held(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def held() -> list[Held]:
+def held() -> list[ComparedBound]:
     rows = []
     for number in range(PROBLEMS):
         problem, case, rounds = posed(number)
@@ -110,11 +110,13 @@ def held() -> list[Held]:
             for version in information.VERSIONS:
                 for name, (bound, losses) in bounds_of(case, rounds, agent, version).items():
                     found = estimate(np.sum([curves.values[loss][i, :, -1] for loss in losses], 0))
-                    rows.append(Held(number, rounds, agent, name, version, float(bound.total), *found))
+                    rows.append(
+                        ComparedBound(number, rounds, agent, name, version, float(bound.total), *found)
+                    )
     return rows
 
 
-def test_all_bounds_apply_to_fifty_problems_and_more(held: list[Held]) -> None:
+def test_all_bounds_apply_to_fifty_problems_and_more(held: list[ComparedBound]) -> None:
     for name in ("theorem 1", "lemma 1", "lemma 2", "lemma 2, linear", "theorem 2", "lemma 3", "lemma 4"):
         corrected = {row.number for row in held if row.name == name and row.version == "corrected"}
         assert len(corrected) >= 50
@@ -122,12 +124,12 @@ def test_all_bounds_apply_to_fifty_problems_and_more(held: list[Held]) -> None:
     assert {1, 2, 3, 100} <= {row.rounds for row in held}
 
 
-def test_no_corrected_bound_is_below_what_is_simulated(held: list[Held]) -> None:
+def test_no_corrected_bound_is_below_what_is_simulated(held: list[ComparedBound]) -> None:
     below = [row for row in held if row.version == "corrected" and row.mean + 3 * row.se > row.bound]
     assert below == []
 
 
-def test_printed_bounds_are_below_in_one_case_alone(held: list[Held]) -> None:
+def test_printed_bounds_are_below_in_one_case_alone(held: list[ComparedBound]) -> None:
     """Lemma 4 at T = 1 with a small delta and the exact denoiser, and there in most problems."""
     below = [row for row in held if row.version == "printed" and row.mean - 3 * row.se > row.bound]
     assert {(row.name, row.rounds, row.agent) for row in below} == {
@@ -137,7 +139,7 @@ def test_printed_bounds_are_below_in_one_case_alone(held: list[Held]) -> None:
     assert len({row.number for row in below}) > len(asked) / 2
 
 
-def test_bounds_are_loose(held: list[Held]) -> None:
+def test_bounds_are_loose(held: list[ComparedBound]) -> None:
     """How many times the regret: a corrected theorem is never nearer than 3 times, typically 10 and more."""
     for name in ("theorem 1", "theorem 2"):
         times = [row.bound / row.mean for row in held if row.name == name and row.version == "corrected"]

@@ -77,10 +77,10 @@ def _describe_error(error: Exception) -> tuple[str | None, int]:
 
     if isinstance(error, InputError):  # the most frequent error; the others take longer to import
         return str(error), BAD_INPUT
-    from unfog.live.errors import Held, StoreError
-    from unfog.serve.errors import Refused
+    from unfog.live.errors import StoreError, StoreLockedError
+    from unfog.serve.errors import ServiceError
 
-    if isinstance(error, Held | Refused):
+    if isinstance(error, StoreLockedError | ServiceError):
         return str(error), BAD_INPUT
     is_expected = isinstance(error, StoreError) or _is_machine_failure(error)
     return str(error) if is_expected else None, FAILED

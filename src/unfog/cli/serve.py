@@ -263,7 +263,7 @@ def _play_demo(lives: "Sequence[Life]", url: str, stop: threading.Event) -> None
     """Decide at the demo's sites over HTTP, until the service stops or requires keys."""
     from unfog.lab import demo_service
     from unfog.live import StoreError
-    from unfog.serve import Client, Refused
+    from unfog.serve import Client, ServiceError
 
-    with suppress(StoreError, Refused), Client(url, retries=PATIENT) as client:
+    with suppress(StoreError, ServiceError), Client(url, retries=PATIENT) as client:
         demo_service.go_on(lives, client, stop, time.time)

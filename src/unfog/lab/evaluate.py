@@ -23,7 +23,7 @@ from unfog.evaluation.policies import Tick, silent
 from unfog.evaluation.readers import Columns, read
 from unfog.lab.labels import LOOKS
 from unfog.lab.tables import NOTHING, columns, digits, fill, notes, plus_minus
-from unfog.live.errors import Held
+from unfog.live.errors import StoreLockedError
 from unfog.plotting import COLOURS, DASHES, PAGE, add_note, add_title, new_figure, title_panel
 from unfog.simulation.plan import MOST_SEED
 from unfog.validation import InputError, count
@@ -122,8 +122,8 @@ def _open_store(path: Path) -> Iterator[live.Store]:
         raise InputError("log", f"{path.name} is empty", "a live store, as unfog.live.open makes it")
     try:
         store = live.open(path)
-    except Held as error:
-        raise Held(f"{error}; {EXPORT}") from None
+    except StoreLockedError as error:
+        raise StoreLockedError(f"{error}; {EXPORT}") from None
     with store:
         yield store
 

@@ -62,7 +62,7 @@ WORDS = 8192  # most bytes of a piece's part of the header
 say = logging.getLogger("unfog.lab").warning
 
 
-class BeingWrittenError(InputError):
+class RunLockedError(InputError):
     """Another process holds the folder."""
 
 
@@ -130,7 +130,7 @@ class Partial:
         with open(self.folder / "lock", "wb") as lock:
             if not _try_lock(lock.fileno()):
                 problem = f"{str(self.folder)!r} is being written"
-                raise BeingWrittenError("out", problem, "another folder, or wait for it to be done")
+                raise RunLockedError("out", problem, "another folder, or wait for it to be done")
             yield
 
     def _prepare_folder(self) -> None:
@@ -147,7 +147,7 @@ class Partial:
     def tidy(self) -> None:
         """Remove the unfinished folder if the process was killed just after its run was finished."""
         if self._is_stale():
-            with suppress(BeingWrittenError, OSError), self._lock():
+            with suppress(RunLockedError, OSError), self._lock():
                 self._remove_stale()
 
     def _is_stale(self) -> bool:
@@ -253,7 +253,7 @@ def _try_open(partial: Partial, stack: ExitStack) -> bool:
     try:
         partial.open()
         stack.enter_context(partial.locked())
-    except (BeingWrittenError, FileNotFoundError):
+    except (RunLockedError, FileNotFoundError):
         return False
     except InputError:
         if partial.target.exists() or partial.folder.exists():

@@ -14,7 +14,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from unfog.live.errors import Conflict, Elsewhere, Gone, Held, StoreError, Unknown
+from unfog.live.errors import (
+    ConflictError,
+    DecisionClosedError,
+    NotFoundError,
+    ServedElsewhereError,
+    StoreError,
+    StoreLockedError,
+)
 from unfog.live.log import Log
 from unfog.live.problem import Problem
 from unfog.live.requests import Decision, Receipt
@@ -22,16 +29,16 @@ from unfog.live.sqlite import SqliteBackend
 from unfog.live.store import Store
 
 __all__ = [
-    "Conflict",
+    "ConflictError",
     "Decision",
-    "Elsewhere",
-    "Gone",
-    "Held",
+    "DecisionClosedError",
+    "NotFoundError",
     "Problem",
     "Receipt",
+    "ServedElsewhereError",
     "Store",
     "StoreError",
-    "Unknown",
+    "StoreLockedError",
     "open",
 ]
 

@@ -83,7 +83,7 @@ class Backend(Protocol):
         """Why it failed, as part of a sentence for users."""
 
     def open(self) -> Contents:
-        """Connect and report what is stored. Lost means that this will never work again."""
+        """Connect and report what is stored. OwnershipLostError means that this will never work again."""
 
     def write(self, rows: Sequence[Row], change: Change | None = None) -> None:
         """Write rows and a change in one transaction, durable when this returns."""

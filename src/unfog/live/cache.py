@@ -14,9 +14,9 @@ from contextlib import contextmanager, suppress
 
 from unfog.live import snapshot
 from unfog.live.config import Made
-from unfog.live.errors import Reserved, StoreError
+from unfog.live.errors import ImportInProgressError, StoreError
 from unfog.live.log import Log
-from unfog.live.snapshot import Held, folded
+from unfog.live.snapshot import StateCopy, folded
 from unfog.live.state import State
 
 SNAPSHOT_EVERY = 10_000  # events
@@ -90,22 +90,22 @@ class StateCache:
             self._reserved.discard(name)
 
     def refuse_reserved(self, name: str) -> None:
-        """Raise Reserved if the log of this problem is being imported."""
+        """Raise ImportInProgressError if the log of this problem is being imported."""
         if name in self._reserved:
-            raise Reserved(f"the log of {name!r} is being taken in; ask again when that is done")
+            raise ImportInProgressError(f"the log of {name!r} is being taken in; ask again when that is done")
 
-    def held(self, name: str) -> Held:
+    def held(self, name: str) -> StateCopy:
         """A copy of a state, and the last row of the log that is in it. Takes the lock."""
         with self._lock:
             self._log.commit(self._log.last, self._log.epoch)  # the state includes queued rows
             state = self.get(name)
-            return Held(state, snapshot.content(state), self._log.last, self._log.epoch)
+            return StateCopy(state, snapshot.content(state), self._log.last, self._log.epoch)
 
-    def holds(self, name: str, held: Held) -> bool:
+    def holds(self, name: str, held: StateCopy) -> bool:
         """Whether the state is still the same object, not rebuilt meanwhile. Any thread may call this."""
         return self._states.get(name) is held.state and self._log.epoch == held.epoch == self.epoch
 
-    def replace(self, name: str, held: Held, state: State, events: int) -> bool:
+    def replace(self, name: str, held: StateCopy, state: State, events: int) -> bool:
         """Replace the state that `held` is a copy of by one built from the first `events` events, and apply
         the events since then. False if that state is no longer the current one. Takes the lock.
         """

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from unfog.live.backend import Row
 from unfog.live.config import fingerprint
-from unfog.live.errors import Conflict, Gone, Unknown
+from unfog.live.errors import ConflictError, DecisionClosedError, NotFoundError
 from unfog.live.pending import Open, Past
 from unfog.live.requests import Ask
 from unfog.live.state import OBEYED, State
@@ -103,10 +103,10 @@ class Report(Command):
         return state.open.get(self.decision) or Past(self.decision, rows(self.decision))
 
     def find_valid(self, state: State, rows: Rows) -> Open | Past:
-        """As `find`, but raise Gone if the decision is void."""
+        """As `find`, but raise DecisionClosedError if the decision is void."""
         record = self.find(state, rows)
         if record.voided:
-            raise Gone("decision", repr(self.decision), "a decision that is not void")
+            raise DecisionClosedError("decision", repr(self.decision), "a decision that is not void")
         return record
 
 
@@ -123,7 +123,7 @@ class Reward(Report):
         return {"value": self.value}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:  # noqa: ARG002
-        """Whether it is learnt, kept until the wait is over, or late; Conflict if there is another reward."""
+        """Whether it is learnt, kept until the wait is over, or late; ConflictError if there is another."""
         record = self.find_valid(state, rows)
         if record.expired:
             return self._event("late")
@@ -140,7 +140,7 @@ class Reward(Report):
         if state.terms.combine == "first":
             return self._event("ignored")
         allowed = f"the reward it has, {paid:g}; several are combined where learn is 'after_wait'"
-        raise Conflict("value", self.value, allowed)
+        raise ConflictError("value", self.value, allowed)
 
     def _event(self, outcome: str) -> Event:
         return Event(self.decision, {"value": self.value, "outcome": outcome})
@@ -159,12 +159,12 @@ class Reveal(Report):
         return {"context": self.context}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:
-        """Whether it is learnt, only noted, or late; Conflict if it contradicts an earlier one."""
+        """Whether it is learnt, only noted, or late; ConflictError if it contradicts an earlier one."""
         record = self.find_valid(state, rows)
         known, agent, within = record.shown, state.runner.agent, state.terms.reveal_within
         for name, value in self.context.items():
             if name in known and known[name] != value:
-                raise Conflict(f"context.{name}", value, f"what was told before: {known[name]:g}")
+                raise ConflictError(f"context.{name}", value, f"what was told before: {known[name]:g}")
         if all(name in known for name in self.context):
             return None
         late = within is not None and record.time + within <= now
@@ -192,14 +192,14 @@ class Void(Report):
         return {}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:  # noqa: ARG002
-        """Raise Gone if something was learnt from the decision."""
+        """Raise DecisionClosedError if something was learnt from the decision."""
         record = self.find(state, rows)
         if record.voided:
             return None
         waits = isinstance(record, Open) and state.runners.awaits(record)
         if record.paid is not None and not waits:
             allowed = "a decision without a reward: that of this one is learnt already"
-            raise Gone("decision", repr(self.decision), allowed)
+            raise DecisionClosedError("decision", repr(self.decision), allowed)
         return Event(self.decision, {"outcome": "void"})
 
 
@@ -276,8 +276,8 @@ class RemoveShadow(Command):
         return {"agent": self.agent, "leaves": True}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
-        """Raise Unknown if there is no such shadow."""
+        """Raise NotFoundError if there is no such shadow."""
         shadows = [name for name in state.runners if name != OBEYED]
         if self.agent not in shadows:
-            raise Unknown("agent", repr(self.agent), ", ".join(shadows) or "no shadow there is")
+            raise NotFoundError("agent", repr(self.agent), ", ".join(shadows) or "no shadow there is")
         return Event(None, {**self.request, "outcome": "done"})

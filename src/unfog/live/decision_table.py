@@ -13,7 +13,7 @@ from unfog import validation
 from unfog._table import check_once, check_there, csv_rows, number
 from unfog.live import requests, snapshot
 from unfog.live.commands import Command, Decide, Reveal, Reward
-from unfog.live.errors import Conflict
+from unfog.live.errors import ConflictError
 from unfog.live.requests import context_of, in_place
 from unfog.live.state import State
 from unfog.validation import InputError
@@ -203,7 +203,7 @@ def _new_reward(problem: "Problem", decision: str, value: float | None) -> float
     if value is None or not paid:
         return value
     if value not in paid:
-        raise Conflict("reward", value, f"what was told before: {paid[-1]:g}")
+        raise ConflictError("reward", value, f"what was told before: {paid[-1]:g}")
     return None
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from unfog import validation
 from unfog.live.backend import Row
-from unfog.live.errors import Unknown
+from unfog.live.errors import NotFoundError
 
 if TYPE_CHECKING:
     from unfog.live.processor import Processor
@@ -43,7 +43,7 @@ def erase_unit(processor: "Processor", unit: str, only: str | None = None) -> di
 def _erase(processor: "Processor", unit: str, only: str | None) -> dict[str, int]:
     unit, problems = validation.check_name("unit", unit), processor.log.names()
     if only is not None:
-        processor.made(only)  # raises Unknown if there is no such problem
+        processor.made(only)  # raises NotFoundError if there is no such problem
         problems = [only]
     counts: dict[str, int] = {}
     rows: list[Row] = []
@@ -54,7 +54,7 @@ def _erase(processor: "Processor", unit: str, only: str | None) -> dict[str, int
             rows += changed
             counts[problem] = sum(row.kind == "decide" for row in changed)
     if not counts:
-        raise Unknown("unit", repr(unit), "a unit that decisions were made for")
+        raise NotFoundError("unit", repr(unit), "a unit that decisions were made for")
     rows.sort(key=lambda row: row.seq)
     last = processor.log.last
     for number, (problem, decisions) in enumerate(counts.items(), 1):

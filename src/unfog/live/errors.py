@@ -51,29 +51,29 @@ class InternalError(RuntimeError):
         super().__init__(f"{message}: a bug of unfog, or of your own code; this request changed nothing")
 
 
-class Held(StoreError):
+class StoreLockedError(StoreError):
     """Another process, or this one, holds the file.
 
     >>> import unfog
     >>> store = unfog.live.open("walks.unfog")
     >>> try:
     ...     unfog.live.open("walks.unfog")
-    ... except unfog.live.Held as error:
+    ... except unfog.live.StoreLockedError as error:
     ...     print(error)
     walks.unfog is held by this process already; close it first
     >>> store.close()
     """
 
 
-class Reserved(StoreError):
+class ImportInProgressError(StoreError):
     """The log of the problem is being imported: nothing else can be done with it meanwhile."""
 
 
-class Differs(StoreError):
+class ReplayMismatchError(StoreError):
     """A decision would come out differently today. The message contains beliefs: do not log it."""
 
 
-class Lost(StoreError):
+class OwnershipLostError(StoreError):
     """Another process serves the problem now: this one can never write to it again."""
 
     def __init__(self, message: str, kept: int | None = None) -> None:
@@ -82,13 +82,13 @@ class Lost(StoreError):
         self.kept = kept
 
 
-class Elsewhere(StoreError):
+class ServedElsewhereError(StoreError):
     """Another process serves the problem, and can be reached.
 
     >>> import unfog
-    >>> issubclass(unfog.live.Elsewhere, unfog.live.StoreError)
+    >>> issubclass(unfog.live.ServedElsewhereError, unfog.live.StoreError)
     True
-    >>> unfog.live.Elsewhere("walks is served elsewhere", "http://10.0.0.2:8000").url
+    >>> unfog.live.ServedElsewhereError("walks is served elsewhere", "http://10.0.0.2:8000").url
     'http://10.0.0.2:8000'
     """
 
@@ -98,7 +98,7 @@ class Elsewhere(StoreError):
         self.url = url
 
 
-class Conflict(InputError):
+class ConflictError(InputError):
     """The same key with another body, or a second, different reward.
 
     >>> import unfog
@@ -109,14 +109,14 @@ class Conflict(InputError):
     >>> _ = walks.reward(d.id, 1.0)
     >>> try:
     ...     walks.reward(d.id, 0.0)
-    ... except unfog.live.Conflict as error:
+    ... except unfog.live.ConflictError as error:
     ...     print(error)
     value: 0.0; allowed: the reward it has, 1; several are combined where learn is 'after_wait'
     >>> store.close()
     """
 
 
-class Unknown(InputError):
+class NotFoundError(InputError):
     """There is no such decision, problem or unit.
 
     >>> import unfog
@@ -125,14 +125,14 @@ class Unknown(InputError):
     >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
     >>> try:
     ...     walks.reward("nobody", 1.0)
-    ... except unfog.live.Unknown as error:
+    ... except unfog.live.NotFoundError as error:
     ...     print(error)
     decision: 'nobody'; allowed: the id of a decision of this problem
     >>> store.close()
     """
 
 
-class Gone(InputError):
+class DecisionClosedError(InputError):
     """A decision that is closed for this.
 
     >>> import unfog
@@ -143,14 +143,14 @@ class Gone(InputError):
     >>> _ = walks.void(d.id)
     >>> try:
     ...     walks.reward(d.id, 1.0)
-    ... except unfog.live.Gone as error:
+    ... except unfog.live.DecisionClosedError as error:
     ...     print(error.allowed)
     a decision that is not void
     >>> store.close()
     """
 
 
-class Stale(KeyError):
+class KeyForgottenError(KeyError):
     """The row is no longer in memory: look it up in the file."""
 
 

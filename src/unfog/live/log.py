@@ -28,7 +28,7 @@ from typing import Self
 from weakref import WeakSet
 
 from unfog.live.backend import Backend, Change, Row
-from unfog.live.errors import Conflict, Lost, Stale, StoreError
+from unfog.live.errors import ConflictError, KeyForgottenError, OwnershipLostError, StoreError
 from unfog.validation import InputError
 
 SIZE = 4096  # keys in memory
@@ -43,7 +43,7 @@ class Log:
     def __init__(self, backend: Backend) -> None:
         """Open the backend, or create what is not there yet."""
         self.backend = backend
-        self.lost: Lost | None = None  # set once another process has taken over
+        self.lost: OwnershipLostError | None = None  # set once another process has taken over
         self._queue = Queue(backend.name, backend.only)
         self._commits = threading.Lock()  # held by the thread that uses the connection
         self._closed = False
@@ -155,7 +155,7 @@ class Log:
             return backend.keyed(problem, key), self.committed
 
     def recent(self, problem: str, key: str, mark: int) -> Row | None:
-        """The row with this key after `mark`, queued or committed; Stale if not in memory. No disk."""
+        """The row with this key after `mark`, from memory; KeyForgottenError if it is no longer there."""
         return self._queue.recent(problem, key, mark)
 
     def of(self, problem: str, decision: str) -> list[Row]:
@@ -278,7 +278,7 @@ class Log:
         """Drop what is queued, and open the backend again to see which rows it has."""
         self._queue.drop(self.backend.reason(error))
         self.backend.close_connection()
-        if isinstance(error, Lost):
+        if isinstance(error, OwnershipLostError):
             self._lose(error)
             return
         with contextlib.suppress(StoreError):  # every later use tries again, and raises if it fails
@@ -288,13 +288,13 @@ class Log:
         """Open the backend and load its last rows; returns whether a rewriting was interrupted."""
         try:
             last, rewriting = self.backend.open()
-        except Lost as error:
+        except OwnershipLostError as error:
             self._lose(error)
             raise
         self._queue.load({name: tail.time for name, tail in self.backend.tails.items()}, last)
         return rewriting
 
-    def _lose(self, error: Lost) -> None:
+    def _lose(self, error: OwnershipLostError) -> None:
         """Refuse any further use, since another process has taken over."""
         self.lost = error
         self._queue.lose(str(error), error.kept)
@@ -461,13 +461,13 @@ class Recent:
         self._rows.clear()
 
     def check(self, rows: Sequence[Row]) -> None:
-        """Raise Conflict for a key that is used: at the commit it would make rows of other callers fail."""
+        """Raise ConflictError for a used key: at the commit it would make rows of other callers fail."""
         keys = [(row.problem, row.key) for row in rows if row.key is not None]
         if len(set(keys)) < len(keys):
-            raise Conflict("key", [key for _, key in keys], "a key for each row")
+            raise ConflictError("key", [key for _, key in keys], "a key for each row")
         for key in keys:
             if key in self._rows:
-                raise Conflict("key", key[1], "a key that no other row of the problem has")
+                raise ConflictError("key", key[1], "a key that no other row of the problem has")
 
     def add(self, rows: Sequence[Row], committed: int) -> None:
         """Remember rows; the oldest are forgotten, but never one that is not committed."""
@@ -484,7 +484,7 @@ class Recent:
     def find(self, problem: str, key: str, mark: int) -> Row | None:
         """The row with this key among those after `mark`."""
         if mark < self.floor:
-            raise Stale(key)
+            raise KeyForgottenError(key)
         row = self._rows.get((problem, key))
         return row if row is not None and row.seq > mark else None
 

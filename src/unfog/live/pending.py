@@ -27,7 +27,7 @@ from unfog.agents.runner import Runner
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap
 from unfog.live.backend import Row
-from unfog.live.errors import Gone, Unknown
+from unfog.live.errors import DecisionClosedError, NotFoundError
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Belief
 from unfog.maths.trees import contiguous
@@ -262,14 +262,14 @@ class Past:
     """A closed decision, from its rows in the log."""
 
     def __init__(self, decision: str, rows: Sequence[Row]) -> None:
-        """Raise Unknown if there never was such a decision, Gone if it was erased."""
+        """Raise NotFoundError if there never was such a decision, DecisionClosedError if it was erased."""
         self.bodies = [(row.kind, json.loads(row.body)) for row in rows]
         if not any(kind == "decide" for kind, _ in self.bodies):
-            raise Unknown("decision", repr(decision), "the id of a decision of this problem")
+            raise NotFoundError("decision", repr(decision), "the id of a decision of this problem")
         self.time = next(row.time for row in rows if row.kind == "decide")
         self.decided = next(body for kind, body in self.bodies if kind == "decide")
         if self.decided.get("erased"):
-            raise Gone("decision", repr(decision), "a decision that was not erased")
+            raise DecisionClosedError("decision", repr(decision), "a decision that was not erased")
 
     @property
     def voided(self) -> bool:

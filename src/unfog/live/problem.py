@@ -23,7 +23,7 @@ from unfog.live.commands import (
     Reward,
     Void,
 )
-from unfog.live.errors import Conflict, Unknown
+from unfog.live.errors import ConflictError, NotFoundError
 from unfog.live.history import MOST, Around, Asked
 from unfog.live.processor import Done, Processor
 from unfog.live.requests import Ask, Decision, Receipt
@@ -286,12 +286,12 @@ def _check_unit(state: State, unit: str | None) -> str:
     if unit is None:
         return units[0] if len(units) == 1 else ""
     if validation.check_name("unit", unit) not in units:
-        raise Unknown("unit", repr(unit), "a unit that decisions were made for", nearest(unit, units))
+        raise NotFoundError("unit", repr(unit), "a unit that decisions were made for", nearest(unit, units))
     return unit
 
 
 def _check_keys(keys: Mapping[str, str] | None, decisions: Collection[str]) -> dict[str, str]:
-    """The keys of rewards by decision; Conflict if two rewards have the same key."""
+    """The keys of rewards by decision; ConflictError if two rewards have the same key."""
     if keys is None:
         return {}
     if not isinstance(keys, Mapping):
@@ -301,6 +301,6 @@ def _check_keys(keys: Mapping[str, str] | None, decisions: Collection[str]) -> d
         if decision not in decisions:
             raise InputError("keys", shown(decision), "decisions that are rewarded")
         if validation.check_name(f"keys.{decision}", key) in key_of.values():
-            raise Conflict(f"keys.{decision}", shown(key), "a key for each reward")
+            raise ConflictError(f"keys.{decision}", shown(key), "a key for each reward")
         key_of[decision] = key
     return key_of

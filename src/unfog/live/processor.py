@@ -27,7 +27,7 @@ from unfog.live.backend import Row
 from unfog.live.cache import StateCache
 from unfog.live.commands import Command, Event, Expire
 from unfog.live.config import Made, Terms, channel_needed, refuse_other
-from unfog.live.errors import Conflict, InternalError, Stale, StoreError, Unknown
+from unfog.live.errors import ConflictError, InternalError, KeyForgottenError, NotFoundError, StoreError
 from unfog.live.history import Ring
 from unfog.live.log import Log
 from unfog.live.requests import REQUEST
@@ -173,10 +173,10 @@ class Processor:
         self._counted.add(ticket, epoch, (name, "problem", "done"))
 
     def body(self, name: str) -> dict[str, Any]:
-        """The terms of a problem as they are in the log; Unknown if there is no such problem."""
+        """The terms of a problem as they are in the log; NotFoundError if there is no such problem."""
         row = next(iter(self.log.read(name)), None)
         if row is None or row.kind != "problem":
-            raise Unknown("name", repr(name), self.known_names())
+            raise NotFoundError("name", repr(name), self.known_names())
         body: dict[str, Any] = json.loads(row.body)
         return body
 
@@ -187,7 +187,7 @@ class Processor:
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
         """The events of a problem after event number `since`, as mappings."""
         if name not in self.log.names():
-            raise Unknown("name", shown(name), self.known_names())
+            raise NotFoundError("name", shown(name), self.known_names())
         return self._events(name, count("since", since, 0, LAST))
 
     def _events(self, name: str, since: int) -> Iterator[dict[str, Any]]:
@@ -220,7 +220,9 @@ class Processor:
         return the same answer as then.
         """
         while True:
-            with suppress(Stale):  # so many keys came meanwhile that the file must be searched again
+            with suppress(
+                KeyForgottenError
+            ):  # so many keys came meanwhile that the file must be searched again
                 return self._act(name, command, key)
 
     def _act(self, name: str, command: Command, key: str | None) -> Done:
@@ -287,10 +289,10 @@ class Processor:
         return row
 
     def known(self, name: str, command: Command, key: str | None) -> Done | None:
-        """The answer that its key had before, if any; Conflict if that was to another request."""
+        """The answer that its key had before, if any; ConflictError if that was to another request."""
         while key is not None:
             row, mark = self.log.find(name, key)
-            with suppress(Stale):
+            with suppress(KeyForgottenError):
                 row = row or self.log.recent(name, key, mark)
                 return None if row is None else _repeat_answer(command, key, row)
         return None
@@ -364,12 +366,12 @@ class Processor:
 
 
 def _repeat_answer(command: Command, key: str | None, row: Row) -> Done:
-    """The answer that a key had before; Conflict if that was to another request."""
+    """The answer that a key had before; ConflictError if that was to another request."""
     body: dict[str, Any] = json.loads(row.body)
     is_alike = row.kind == command.kind and command.target in (None, row.decision)
     logged = {name: body[name] for name in body if name in (*command.request, *REQUEST)} if is_alike else {}
     if not is_alike or logged != json.loads(json.dumps(dict(command.request))):
-        raise Conflict("key", repr(key), "a new key: this one was used for another request")
+        raise ConflictError("key", repr(key), "a new key: this one was used for another request")
     return Done(row.seq, row.decision, body)
 
 

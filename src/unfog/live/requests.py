@@ -13,7 +13,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.live.config import Made
-from unfog.live.errors import Conflict
+from unfog.live.errors import ConflictError
 from unfog.maths.arrays import Array
 from unfog.validation import LARGEST, InputError, shown
 
@@ -254,11 +254,11 @@ def in_place(field: str) -> Iterator[None]:
 
 
 def refuse_keys(field: str, keys: Sequence[object], asks: Sequence[Ask]) -> None:
-    """Raise Conflict if two different requests of a batch have the same key."""
+    """Raise ConflictError if two different requests of a batch have the same key."""
     first: dict[object, Ask] = {}
     for i, (key, ask) in enumerate(zip(keys, asks, strict=True)):
         if key is not None and first.setdefault(key, ask).request != ask.request:
-            raise Conflict(f"{field}[{i}].key", shown(key), "a key for each request of a batch")
+            raise ConflictError(f"{field}[{i}].key", shown(key), "a key for each request of a batch")
 
 
 def decision(

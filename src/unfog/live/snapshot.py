@@ -25,7 +25,7 @@ from unfog import _codec
 from unfog.live.backend import Row
 from unfog.live.config import Made
 from unfog.live.config import fingerprint as code_fingerprint
-from unfog.live.errors import Differs, StoreError
+from unfog.live.errors import ReplayMismatchError, StoreError
 from unfog.live.log import Log
 from unfog.live.requests import REQUEST, read
 from unfog.live.state import State
@@ -179,12 +179,12 @@ def verified(config: Made, rows: Iterable[Row], since: int = 0) -> tuple[State, 
 
 
 def _compare(config: Made, row: Row, was: dict[str, Any], now: dict[str, Any]) -> None:
-    """Raise Differs if a decision would come out differently today, by more than rounding."""
+    """Raise ReplayMismatchError if a decision would come out differently today, by more than rounding."""
     before, after = _standardise(config, was), _standardise(config, now)
     for name in now:
         if not _is_close(before.get(name), after[name]):
             what = f"decision {row.decision} (event {row.seq}) has {name} = {was.get(name)!r} in the log"
-            raise Differs(f"{what}, and would have {now[name]!r} if it were made again")
+            raise ReplayMismatchError(f"{what}, and would have {now[name]!r} if it were made again")
 
 
 def _standardise(config: Made, body: dict[str, Any]) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _is_close(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-class Held(NamedTuple):
+class StateCopy(NamedTuple):
     """A copy of a state, taken at one moment."""
 
     state: State  # goes on changing
@@ -232,7 +232,7 @@ def replayed(processor: "Processor", name: str, verify: bool) -> Replayed:
     raise StoreError(f"the log of {name!r} was changed {TRIES} times while it was read; ask again")
 
 
-def _replayed(processor: "Processor", name: str, held: Held, verify: bool) -> tuple[State, Replayed]:
+def _replayed(processor: "Processor", name: str, held: StateCopy, verify: bool) -> tuple[State, Replayed]:
     config = processor.made(name)
     if not verify:
         return folded(config, _read_rows(processor, name, held))
@@ -240,7 +240,7 @@ def _replayed(processor: "Processor", name: str, held: Held, verify: bool) -> tu
     return verified(config, _read_rows(processor, name, held), max(erasures, default=0))
 
 
-def _read_rows(processor: "Processor", name: str, held: Held) -> Iterator[Row]:
+def _read_rows(processor: "Processor", name: str, held: StateCopy) -> Iterator[Row]:
     """The rows up to the copied state; an error once the log is closed, so that closing need not wait."""
     for row in processor.log.read(name, upto=held.upto):
         if processor.log.closed:

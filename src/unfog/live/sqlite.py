@@ -14,7 +14,7 @@ from typing import Any
 from unfog import _io
 from unfog.live import sqlite_file
 from unfog.live.backend import Change, Contents, Pause, Row, Tail, checksum, snapshot_checksum
-from unfog.live.errors import FAILURES, Conflict, StoreError, reason
+from unfog.live.errors import FAILURES, ConflictError, StoreError, reason
 from unfog.live.sqlite_file import Holder
 from unfog.validation import InputError, one_of
 
@@ -205,7 +205,7 @@ class SqliteBackend:
         so that the copy is the store at the time of the last step.
         """
         source, target = self.alone, sqlite_file.place(path)
-        exists = Conflict("path", str(target), "a file that does not exist yet")
+        exists = ConflictError("path", str(target), "a file that does not exist yet")
         if not target.parent.is_dir():
             raise InputError("path", str(target), "a file in a folder that is there")
         if target.exists():

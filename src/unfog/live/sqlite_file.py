@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from unfog._io import PRIVATE
-from unfog.live.errors import FAILURES, Held, StoreError, is_busy, reason
+from unfog.live.errors import FAILURES, StoreError, StoreLockedError, is_busy, reason
 from unfog.validation import InputError
 
 APPLICATION = 0x756E666F  # "unfo", at byte 68 of the file
@@ -161,7 +161,7 @@ class Holder:
         self.url: str | None = None
         with _guard:
             if path in _open and _open[path].pid == self.pid:
-                raise Held(f"{path.name} is held by this process already; close it first")
+                raise StoreLockedError(f"{path.name} is held by this process already; close it first")
             _open[path] = self
 
     def announce(self) -> None:
@@ -188,15 +188,17 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.name}-holder")
 
 
-def refusal(path: Path) -> Held:
+def refusal(path: Path) -> StoreLockedError:
     """The error for a second process that opens the store."""
     info = _read_lock_file(path)
     if info is None:
-        return Held(f"{path.name} is held by another process; close it there first")
+        return StoreLockedError(f"{path.name} is held by another process; close it there first")
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(info["since"]))
     owner = f"process {info['pid']} since {since}"
     ask = f"it can be reached at {info['url']}: ask it there with --url {info['url']}"
-    return Held(f"{path.name} is held by {owner}; {ask if info['url'] else 'close it there first'}")
+    return StoreLockedError(
+        f"{path.name} is held by {owner}; {ask if info['url'] else 'close it there first'}"
+    )
 
 
 def _read_lock_file(path: Path) -> dict[str, Any] | None:

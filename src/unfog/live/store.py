@@ -12,7 +12,7 @@ from typing import Any, Self, Unpack
 from unfog import validation
 from unfog.live import config, erasure, snapshot, transfer
 from unfog.live.config import GivenTerms, with_terms
-from unfog.live.errors import StoreError, Unknown
+from unfog.live.errors import NotFoundError, StoreError
 from unfog.live.log import Log
 from unfog.live.problem import Problem
 from unfog.live.processor import Processor
@@ -85,7 +85,7 @@ class Store:
                 processor.cache.refuse_reserved(name)
                 if not terms:
                     allowed = f"{processor.known_names()}; or the terms of a new problem"
-                    raise Unknown("name", repr(name), allowed)
+                    raise NotFoundError("name", repr(name), allowed)
                 processor.create(name, config.written(terms))
         return Problem(processor, name)
 

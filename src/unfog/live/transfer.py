@@ -21,7 +21,7 @@ from unfog.agents.catalogue import EVERY
 from unfog.live import config, requests, snapshot
 from unfog.live.backend import Row
 from unfog.live.config import Made, Terms, fingerprint
-from unfog.live.errors import Conflict
+from unfog.live.errors import ConflictError
 from unfog.live.requests import REQUEST, Ask
 from unfog.live.state import State
 from unfog.validation import REFERENCE, InputError, shown
@@ -136,7 +136,7 @@ def _skip_known(lines: Iterator[Line], rows: Iterator[Row]) -> tuple[Iterator[Li
             return iter(()), keys, last
         head = event["kind"], event.get("decision"), event.get("key"), event.get("time")
         if head != (row.kind, row.decision, row.key, row.time) or body_of(event) != json.loads(row.body):
-            raise Conflict(f"line {number}", event["kind"], f"what is in the store: event {row.seq}")
+            raise ConflictError(f"line {number}", event["kind"], f"what is in the store: event {row.seq}")
         keys.add(row.key)
         last = row.time
     return lines, keys, last

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unfog.serve.client import Client
-    from unfog.serve.errors import Refused
+    from unfog.serve.errors import ServiceError
 
-__all__ = ["Client", "Refused"]
+__all__ = ["Client", "ServiceError"]
 
 
 def __getattr__(name: str) -> Any:
@@ -18,8 +18,8 @@ def __getattr__(name: str) -> Any:
         from unfog.serve.client import Client
 
         return Client
-    if name == "Refused":
-        from unfog.serve.errors import Refused
+    if name == "ServiceError":
+        from unfog.serve.errors import ServiceError
 
-        return Refused
+        return ServiceError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,10 +21,10 @@ from urllib.parse import parse_qsl
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from unfog.live.errors import Elsewhere, StoreError, Unknown
+from unfog.live.errors import NotFoundError, ServedElsewhereError, StoreError
 from unfog.serve import errors, schemas, system_routes
 from unfog.serve.auth import Caller
-from unfog.serve.errors import JSON, LINES, Refused, busy, described
+from unfog.serve.errors import JSON, LINES, ServiceError, busy, described
 from unfog.serve.forwarding import asked_by
 from unfog.serve.operations import OPERATIONS, Operation
 from unfog.serve.responses import Answer, Call, as_json, as_problem, body_of, headers_of, sent
@@ -83,7 +83,7 @@ def _make_endpoints(service: Service) -> dict[str, "Endpoint"]:
     return {path: Endpoint(service, path, of) for path, of in paths.items()}
 
 
-class CutShort(Exception):
+class ResponseAbortedError(Exception):
     """Sending an answer failed halfway; the reason has been logged."""
 
 
@@ -113,7 +113,7 @@ class Endpoint:
                 return
             except Exception as error:  # noqa: BLE001
                 log.error("an answer was cut short: %s", described(error))
-                raise CutShort from None  # ends the connection, so that the client notices
+                raise ResponseAbortedError from None  # ends the connection, so that the client notices
         self._service.metrics.answered(name, answer.status, perf_counter() - started)
 
     async def _answer_or_refuse(
@@ -155,7 +155,7 @@ class Endpoint:
             return await UnitErasure(service, operation, scope, headers).answer(body.unit)
         try:
             store = await service.store_of(operation, problem)
-        except Elsewhere as other:
+        except ServedElsewhereError as other:
             return await service.passed_on(other, problem, asked_by(scope, headers, raw))
         decision = scope["path_params"].get("id", "")
         call = Call(store, service.settings, name, decision, body, query, _read_key(operation, headers))
@@ -184,10 +184,10 @@ class Endpoint:
     async def _answer_route(self, scope: Scope) -> Answer:
         """Answer for a system route or a file of the page, or refuse what does not exist."""
         if not self._allowed:
-            raise Refused(404, "There is nothing at this address; /docs says what there is.")
+            raise ServiceError(404, "There is nothing at this address; /docs says what there is.")
         if scope["method"] not in self._allowed:
             allowed = ", ".join(self._allowed)
-            raise Refused(405, f"Allowed here: {allowed}.", {"Allow": allowed})
+            raise ServiceError(405, f"Allowed here: {allowed}.", {"Allow": allowed})
         if self._file is not None:
             return Answer(self._file.content, 200, self._file.kind)
         assert self._fixed is not None
@@ -206,7 +206,7 @@ def _read_query(operation: Operation, text: bytes) -> dict[str, str]:
     try:
         pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
     except ValueError:
-        raise Refused(400, "The query cannot be read.") from None
+        raise ServiceError(400, "The query cannot be read.") from None
     for i, (name, _) in enumerate(pairs):
         if name not in operation.query:
             raise InputError(name, "no such field", ", ".join(operation.query) or "nothing")
@@ -238,7 +238,7 @@ def _body(operation: Operation, headers: dict[bytes, bytes], raw: bytes) -> Any:
     expected = LINES if operation.lines else JSON
     kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
     if kind != expected.encode():
-        raise Refused(415, f"The header Content-Type must say {expected}.")
+        raise ServiceError(415, f"The header Content-Type must say {expected}.")
     if operation.body is None:
         return _decode(raw)
     data = schemas.read(raw)
@@ -254,7 +254,7 @@ def _decode(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise errors.Malformed(f"it is not UTF-8 at byte {error.start}") from None
+        raise errors.InvalidJSONError(f"it is not UTF-8 at byte {error.start}") from None
 
 
 async def _stream(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
@@ -280,11 +280,11 @@ class UnitErasure:
         for name in await asyncio.to_thread(self._service.shelf.names):
             try:
                 self._counts |= await self._erase(Erase(unit=unit, problem=name))
-            except (StoreError, Refused) as error:
+            except (StoreError, ServiceError) as error:
                 done = ", ".join(self._counts) or "no problem"
                 raise busy(f"Erased in {done} so far, and not in {name}: {error} Ask again.") from None
         if not self._counts:
-            raise Unknown("unit", repr(unit), "a unit that decisions were made for")
+            raise NotFoundError("unit", repr(unit), "a unit that decisions were made for")
         return as_json({"decisions": self._counts})
 
     async def _erase(self, body: Erase) -> Mapping[str, int]:
@@ -294,13 +294,13 @@ class UnitErasure:
             store = await self._service.store(body.problem)
             call = Call(store, self._service.settings, body=body)
             reply: Mapping[str, Mapping[str, int]] = await self._service.do(self._operation, call)
-        except Elsewhere as other:
+        except ServedElsewhereError as other:
             reply = await self._forward(other, body)
         except InputError:
             return {}
         return reply["decisions"]
 
-    async def _forward(self, other: Elsewhere, body: Erase) -> Mapping[str, Mapping[str, int]]:
+    async def _forward(self, other: ServedElsewhereError, body: Erase) -> Mapping[str, Mapping[str, int]]:
         """Forward the request to the process that serves the problem."""
         request = asked_by(self._scope, self._headers, body.model_dump_json().encode())
         answer = await self._service.passed_on(other, str(body.problem), request)
@@ -308,5 +308,5 @@ class UnitErasure:
         if answer.status in (404, 422):
             return {"decisions": {}}
         if answer.status != 200:
-            raise Refused(answer.status, str(reply["detail"]))
+            raise ServiceError(answer.status, str(reply["detail"]))
         return reply

@@ -24,8 +24,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from unfog import validation
-from unfog.live.errors import StoreError, Unknown
-from unfog.serve.errors import Refused, busy
+from unfog.live.errors import NotFoundError, StoreError
+from unfog.serve.errors import ServiceError, busy
 from unfog.validation import InputError, one_of
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def check_known(keys: Mapping[str, Key], name: str) -> Key:
     """Return the key of this id; raise if there is none, or it was revoked."""
     if name not in keys or keys[name].revoked is not None:
         valid = ", ".join(one.id for one in keys.values() if one.revoked is None)
-        raise Unknown("id", repr(name), valid or "none: there are no keys")
+        raise NotFoundError("id", repr(name), valid or "none: there are no keys")
     return keys[name]
 
 
@@ -132,12 +132,12 @@ class Caller(NamedTuple):
         """Raise unless the caller has this scope, whether the problem exists or not."""
         if not self.may(scope, problem):
             target = "all problems" if problem is None else "this problem"
-            raise Refused(403, f"This key is not for this: it takes the scope {scope} with {target}.")
+            raise ServiceError(403, f"This key is not for this: it takes the scope {scope} with {target}.")
 
     def check_some(self, scope: str) -> None:
         """Raise unless the caller has this scope for some problem."""
         if self.key is not None and not self.key.may_some(scope):
-            raise Refused(403, f"This key is not for this: it takes the scope {scope}.")
+            raise ServiceError(403, f"This key is not for this: it takes the scope {scope}.")
 
 
 class Doors(Protocol):
@@ -157,10 +157,10 @@ class Open:
         """Raise if the host is not this machine, or if a foreign web page sent the request."""
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if not _is_local(host):
-            raise Refused(403, "Without keys the service answers to localhost alone.")
+            raise ServiceError(403, "Without keys the service answers to localhost alone.")
         origin = headers.get(b"origin")
         if origin is not None and origin.decode("latin-1").lower() != f"http://{host}":
-            raise Refused(403, "Without keys the service does not answer to pages of others.")
+            raise ServiceError(403, "Without keys the service does not answer to pages of others.")
         return Caller(address(scope))
 
     def refresh(self) -> None:
@@ -184,10 +184,10 @@ class Keyed:
             return self._unless.caller(scope, headers)
         kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if kind.lower() != "bearer":
-            raise Refused(401, "This takes a key: Authorization: Bearer unfog_...", CHALLENGE)
+            raise ServiceError(401, "This takes a key: Authorization: Bearer unfog_...", CHALLENGE)
         key = found(self._keys, text.strip())
         if key is None:
-            raise Refused(401, "This key is not known, or was revoked.", CHALLENGE)
+            raise ServiceError(401, "This key is not known, or was revoked.", CHALLENGE)
         return Caller(key.id, key)
 
     def refresh(self) -> None:
@@ -246,4 +246,4 @@ class Buckets:
         if not enough:
             wait = ceil((1 - tokens) / self._rate)
             detail = f"More than {self._rate:g} requests a second; nothing was done."
-            raise Refused(429, detail, {"Retry-After": str(max(wait, 1))})
+            raise ServiceError(429, detail, {"Retry-After": str(max(wait, 1))})

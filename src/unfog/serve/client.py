@@ -22,13 +22,13 @@ from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.live import requests
 from unfog.live.config import FIELDS, GivenTerms, Terms, refuse_unknown, with_terms
-from unfog.live.errors import StoreError, Unknown
+from unfog.live.errors import NotFoundError, StoreError
 from unfog.live.inspection import dataset_from_json
 from unfog.live.requests import ASKED, Decision, Receipt
 from unfog.live.snapshot import Replayed
 from unfog.live.sqlite_file import LAST
 from unfog.serve import errors
-from unfog.serve.errors import Refused
+from unfog.serve.errors import ServiceError
 from unfog.serve.http_client import Wire
 from unfog.validation import InputError, shown
 
@@ -119,9 +119,11 @@ class Client:
             return Remote(self, name, self.post("/v1/problems", body, again=True)["note"] or "")
         try:
             return Remote(self, name, self.get(address(name))["note"] or "")
-        except Unknown as error:
-            raise Unknown("name", repr(name), f"{error.allowed}; or the terms of a new problem") from None
-        except Refused as error:
+        except NotFoundError as error:
+            raise NotFoundError(
+                "name", repr(name), f"{error.allowed}; or the terms of a new problem"
+            ) from None
+        except ServiceError as error:
             if error.status != 403:
                 raise
         return Remote(self, name, "")  # a key may be for deciding but not for reading
@@ -358,7 +360,7 @@ def address(name: str) -> str:
     """The path of a problem's address."""
     name = validation.check_name("name", name)
     if not errors.is_addressable(name):
-        raise Unknown("name", repr(name), errors.NAMED)
+        raise NotFoundError("name", repr(name), errors.NAMED)
     return f"/v1/problems/{quote(name, safe='')}"
 
 

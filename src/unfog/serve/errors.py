@@ -28,7 +28,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unfog.live.errors import Conflict, Differs, Gone, StoreError, Unknown, reason
+from unfog.live.errors import (
+    ConflictError,
+    DecisionClosedError,
+    NotFoundError,
+    ReplayMismatchError,
+    StoreError,
+    reason,
+)
 from unfog.validation import InputError
 
 JSON = "application/json"
@@ -41,15 +48,20 @@ NAMED = "a name without a slash, and neither . nor ..: it is part of an address"
 FOLDERS = re.compile(r"(?<![^\s'\"(])/(?:[^\s/'\"]+/)+")  # of a path: all that precedes its last part
 NONE, NULL = (re.compile(rf"^{word}\b|(?<=, or ){word}\b|(?<=; ){word}\b") for word in ("None", "null"))
 FRAMES = 4  # of a traceback, the innermost
-OF_A_FIELD: dict[int, type[InputError]] = {404: Unknown, 409: Conflict, 410: Gone, 422: InputError}
+OF_A_FIELD: dict[int, type[InputError]] = {
+    404: NotFoundError,
+    409: ConflictError,
+    410: DecisionClosedError,
+    422: InputError,
+}
 HOW_TO_TELL = "Tell a key of this service in the environment variable UNFOG_KEY."
 
 
-class Refused(Exception):
+class ServiceError(Exception):
     """A refusal with an HTTP status: nothing was done.
 
     >>> import unfog
-    >>> error = unfog.serve.Refused(429, "too many requests")
+    >>> error = unfog.serve.ServiceError(429, "too many requests")
     >>> error.status, str(error)
     (429, 'too many requests')
     """
@@ -60,7 +72,7 @@ class Refused(Exception):
         self.status, self.detail, self.headers = status, detail, dict(headers or {})
 
 
-class Malformed(ValueError):
+class InvalidJSONError(ValueError):
     """The body is not valid JSON, or exceeds a limit; the message is one sentence."""
 
 
@@ -72,16 +84,16 @@ class Refusal(NamedTuple):
     headers: dict[str, str]
 
 
-def busy(detail: str, seconds: int = SOON) -> Refused:
+def busy(detail: str, seconds: int = SOON) -> ServiceError:
     """A refusal with status 503: nothing was done, and the caller may retry."""
-    return Refused(503, detail, {"Retry-After": str(seconds)})
+    return ServiceError(503, detail, {"Retry-After": str(seconds)})
 
 
 def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal | None:
     """The answer to an exception; None for an internal error. `folders` are left out of the message."""
-    if isinstance(error, Refused):
+    if isinstance(error, ServiceError):
         return Refusal(error.status, _make_body(error.status, error.detail), error.headers)
-    if isinstance(error, Malformed):
+    if isinstance(error, InvalidJSONError):
         return Refusal(400, _make_body(400, f"The body cannot be read: {error}."), {})
     if isinstance(error, InputError):
         status = _choose_status(error)
@@ -95,11 +107,11 @@ def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal 
 
 
 def _choose_status(error: InputError) -> int:
-    if isinstance(error, Conflict):
+    if isinstance(error, ConflictError):
         return 409
-    if isinstance(error, Gone):
+    if isinstance(error, DecisionClosedError):
         return 410
-    return 404 if isinstance(error, Unknown) else 422
+    return 404 if isinstance(error, NotFoundError) else 422
 
 
 def _short_value(error: InputError) -> str:
@@ -125,10 +137,10 @@ def given_up() -> Refusal:
 
 def discreet(error: Exception) -> Exception:
     """Leave out the names of other problems and units, for callers who may not know them."""
-    if isinstance(error, Unknown) and error.field == "unit":
-        return Unknown("unit", error.value, error.allowed, "")
-    if isinstance(error, Unknown) and error.field == "name":
-        return Unknown("name", error.value, "a problem that there is: GET /v1/problems lists them")
+    if isinstance(error, NotFoundError) and error.field == "unit":
+        return NotFoundError("unit", error.value, error.allowed, "")
+    if isinstance(error, NotFoundError) and error.field == "name":
+        return NotFoundError("name", error.value, "a problem that there is: GET /v1/problems lists them")
     return error
 
 
@@ -183,7 +195,7 @@ def _describe(error: BaseException) -> str:
 def _get_message(error: BaseException) -> str:
     if isinstance(error, OSError):
         return error.strerror or "no reason given"
-    is_private = isinstance(error, Differs) or not isinstance(error, sqlite3.Error | StoreError)
+    is_private = isinstance(error, ReplayMismatchError) or not isinstance(error, sqlite3.Error | StoreError)
     return "" if is_private else reason(error)
 
 
@@ -196,7 +208,7 @@ def raised(status: int, body: bytes) -> Exception:
     detail = str(problem.get("detail") or f"The service answered with status {status}.")
     if status == 429 or status >= 500:
         return StoreError(detail)
-    return Refused(status, f"{detail} {HOW_TO_TELL}" if status == 401 else detail)
+    return ServiceError(status, f"{detail} {HOW_TO_TELL}" if status == 401 else detail)
 
 
 def _parse_problem(body: bytes) -> dict[str, Any]:

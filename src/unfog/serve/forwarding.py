@@ -16,8 +16,8 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from unfog.live.errors import Elsewhere
-from unfog.serve.errors import JSON, Refused, busy
+from unfog.live.errors import ServedElsewhereError
+from unfog.serve.errors import JSON, ServiceError, busy
 from unfog.serve.responses import Answer
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ class Away:
             limits=httpx.Limits(max_connections=None),  # MOST limits them
         )
 
-    async def ask(self, other: Elsewhere, request: Asked, is_owner: Callable[[], Awaitable[bool]]) -> Answer:
+    async def ask(
+        self, other: ServedElsewhereError, request: Asked, is_owner: Callable[[], Awaitable[bool]]
+    ) -> Answer:
         """Forward a request and return the answer; `is_owner` says whether the process has the problem."""
         if self._count >= MOST:
             raise busy(f"{MOST} requests wait for other processes already; nothing was done.")
@@ -137,7 +139,7 @@ async def _stream_body(response: "httpx.Response") -> AsyncIterator[bytes]:
             raise _outcome_unknown("did not answer") from None
 
 
-def _outcome_unknown(what: str) -> Refused:
+def _outcome_unknown(what: str) -> ServiceError:
     return busy(
         f"The process that served the problem {what}; retry with the same idempotency key to find out."
     )

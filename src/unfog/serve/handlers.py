@@ -15,13 +15,13 @@ from typing import Any
 from unfog import validation
 from unfog.live import Decision, Receipt
 from unfog.live.decision_table import from_table
-from unfog.live.errors import Conflict, StoreError, reason
+from unfog.live.errors import ConflictError, StoreError, reason
 from unfog.live.history import MOST
 from unfog.live.inspection import whole
 from unfog.live.sqlite_file import LAST
 from unfog.live.transfer import refuse_modules
 from unfog.serve import errors, responses, schemas
-from unfog.serve.errors import Refused
+from unfog.serve.errors import ServiceError
 from unfog.serve.responses import Call
 from unfog.serve.schemas import (
     Ask,
@@ -182,7 +182,7 @@ def _parse_value(field: str, text: str) -> Any:
     """Parse a value of the query: a unit is plain text, the rest is JSON."""
     try:
         return text if field == "unit" else schemas.read(text.encode())
-    except errors.Malformed as error:
+    except errors.InvalidJSONError as error:
         raise InputError(field, text, f"JSON ({error})") from None
 
 
@@ -222,15 +222,15 @@ def backup(call: Call) -> dict[str, Any]:
     body: Backup = call.body
     folder = call.settings.backups
     if folder is None:
-        raise Refused(409, "No folder for copies was set: start the service with --backups FOLDER.")
+        raise ServiceError(409, "No folder for copies was set: start the service with --backups FOLDER.")
     name = body.name or f"{call.store.path.stem}-{_timestamp()}.unfog"
     target = folder / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
         call.store.backup(target)
         size = target.stat().st_size
-    except Conflict:
-        raise Conflict("name", repr(name), "a name that no copy has yet") from None
+    except ConflictError:
+        raise ConflictError("name", repr(name), "a name that no copy has yet") from None
     except (OSError, InputError) as error:
         raise StoreError(f"there is no copy at {target}: {reason(error)}") from error
     return {"name": name, "bytes": size}

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unfog.live import Problem, Store
-from unfog.serve.errors import JSON, PROBLEM, Refusal, Refused, encode
+from unfog.serve.errors import JSON, PROBLEM, Refusal, ServiceError, encode
 from unfog.serve.settings import Settings
 from unfog.validation import InputError
 
@@ -88,22 +88,22 @@ async def body_of(receive: "Receive", headers: Mapping[bytes, bytes], most: int)
             return await _read_all(receive, headers, most)
     except TimeoutError:
         detail = f"The body did not come within {PATIENCE:g} seconds; nothing was done."
-        raise Refused(408, detail, {"Connection": "close"}) from None
+        raise ServiceError(408, detail, {"Connection": "close"}) from None
 
 
 async def _read_all(receive: "Receive", headers: Mapping[bytes, bytes], most: int) -> bytes:
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length[:20]) > most:
-        raise Refused(413, f"The body has {length[:20].decode('latin-1')} bytes; allowed: {most}.")
+        raise ServiceError(413, f"The body has {length[:20].decode('latin-1')} bytes; allowed: {most}.")
     parts, size = [], 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Refused(400, "The body was cut short.")
+            raise ServiceError(400, "The body was cut short.")
         part = message.get("body", b"")
         size += len(part)
         if size > most:
-            raise Refused(413, f"The body has more than {most} bytes.")
+            raise ServiceError(413, f"The body has more than {most} bytes.")
         parts.append(part)
         if not message.get("more_body", False):
             return b"".join(parts)

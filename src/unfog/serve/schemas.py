@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from unfog.live.config import FIELDS
 from unfog.live.requests import WORDS
-from unfog.serve.errors import Malformed
+from unfog.serve.errors import InvalidJSONError
 from unfog.validation import LONGEST_NAME, InputError, shown
 
 MOST = 1000  # decisions or rewards in one request
@@ -207,12 +207,12 @@ Model = TypeVar("Model", bound=Body)
 def _parse_float(text: str) -> float:
     number = float(text)
     if not isfinite(number):
-        raise Malformed(f"{text} is too large for a number")
+        raise InvalidJSONError(f"{text} is too large for a number")
     return number
 
 
 def _check_constant(text: str) -> float:
-    raise Malformed(f"{text} is no number of JSON")
+    raise InvalidJSONError(f"{text} is no number of JSON")
 
 
 def _check_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def _check_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(mapping) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         repeated = next(name for name, number in counts.items() if number > 1)
-        raise Malformed(f"the name {shown(repeated)[:80]} stands twice")
+        raise InvalidJSONError(f"the name {shown(repeated)[:80]} stands twice")
     return mapping
 
 
@@ -233,16 +233,16 @@ def read(body: bytes) -> Any:
     """Parse JSON strictly."""
     try:
         value = _decode(body.decode())
-    except Malformed:
+    except InvalidJSONError:
         raise
     except UnicodeDecodeError as error:
-        raise Malformed(f"it is not UTF-8 at byte {error.start}") from None
+        raise InvalidJSONError(f"it is not UTF-8 at byte {error.start}") from None
     except RecursionError:
-        raise Malformed(f"it is nested more than {DEEPEST} deep") from None
+        raise InvalidJSONError(f"it is nested more than {DEEPEST} deep") from None
     except ValueError as error:
-        raise Malformed(f"it is not JSON: {error}") from None
+        raise InvalidJSONError(f"it is not JSON: {error}") from None
     if body.count(b"[") + body.count(b"{") > DEEPEST and _depth(value) > DEEPEST:
-        raise Malformed(f"it is nested more than {DEEPEST} deep")
+        raise InvalidJSONError(f"it is nested more than {DEEPEST} deep")
     return value
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from unfog.live import Store
-from unfog.live.errors import Elsewhere, StoreError
+from unfog.live.errors import ServedElsewhereError, StoreError
 from unfog.live.inspection import Vitals, vitals
 from unfog.serve.auth import Buckets, Caller, Doors, address
-from unfog.serve.errors import Refused, busy, described, words
+from unfog.serve.errors import ServiceError, busy, described, words
 from unfog.serve.forwarding import Asked, Away
 from unfog.serve.metrics import Metrics, Seen
 from unfog.serve.operations import Operation
@@ -212,7 +212,7 @@ class Service:
         """Who sent a request; raises if they may not, or send too many."""
         try:
             caller = self.doors.caller(scope, headers)
-        except Refused:
+        except ServiceError:
             self._buckets.take(address(scope))
             raise
         self._buckets.take(caller.name)
@@ -271,7 +271,7 @@ class Service:
         try:
             await self.writer(store).ask(partial(_update, store, name))
             self.broken.pop(name, None)
-        except Refused:
+        except ServiceError:
             pass  # the queue is full: the next request for the problem expires them
         except Exception as error:  # noqa: BLE001
             self._mark_broken(name, error)
@@ -315,7 +315,7 @@ class Service:
         """The store that an operation needs."""
         return await self.store(problem, operation.may_create) if problem else self._get_only_store()
 
-    async def passed_on(self, other: Elsewhere, name: str, request: Asked) -> Answer:
+    async def passed_on(self, other: ServedElsewhereError, name: str, request: Asked) -> Answer:
         """Forward a request to the process that serves the problem, and return its answer."""
         assert self._forwarder is not None  # nobody else serves a file
         return await self._forwarder.ask(other, request, partial(self._is_still, other.url, name))
@@ -324,7 +324,7 @@ class Service:
         """Whether that process still serves the problem; if nobody does, this process takes it over."""
         try:
             await self.store(name)
-        except Elsewhere as other:
+        except ServedElsewhereError as other:
             return other.url == url
         except (InputError, StoreError):
             return False
@@ -333,7 +333,7 @@ class Service:
     def _get_only_store(self) -> Store:
         if not self.shelf.single:
             detail = "The logs are in a database: copy it with its own tools, such as pg_dump."
-            raise Refused(409, detail)
+            raise ServiceError(409, detail)
         return self.shelf.stores()[0]
 
     def folders(self) -> list[Path]:
@@ -347,7 +347,7 @@ class Service:
         problems: dict[str, Vitals] = {}
         events: dict[tuple[str, str, str], int] = {}
         for store in self.shelf.stores() if self.ready else ():
-            with suppress(StoreError, Refused):  # busy or closed: report the others
+            with suppress(StoreError, ServiceError):  # busy or closed: report the others
                 problems |= await self.writer(store).ask(partial(_read_vitals, store))
             events |= store.processor.written
         queue = sum(writer.waiting for writer in self._writers.values())

@@ -13,9 +13,9 @@ from urllib.parse import quote
 from starlette.types import Scope
 
 from unfog.live import Problem
-from unfog.live.errors import Elsewhere
+from unfog.live.errors import ServedElsewhereError
 from unfog.serve import errors
-from unfog.serve.errors import Refused, busy, words
+from unfog.serve.errors import ServiceError, busy, words
 from unfog.serve.forwarding import asked_by
 from unfog.serve.responses import Answer, as_json, headers_of
 from unfog.serve.service import Service
@@ -49,20 +49,22 @@ async def _glance(service: Service, name: str, scope: Scope) -> dict[str, Any]:
         if name in service.broken:
             return nothing | {"error": service.broken[name]}
         about = await service.writer(store).ask(lambda: Problem(store.processor, name).about())
-    except Elsewhere as other:
+    except ServedElsewhereError as other:
         return nothing | await _ask_other(service, other, name, scope)
     except Exception as error:  # noqa: BLE001
         return nothing | {"error": words(error)}  # do not hide the other problems
     return nothing | {part: about[part] for part in LISTED}
 
 
-async def _ask_other(service: Service, other: Elsewhere, name: str, scope: Scope) -> dict[str, Any]:
+async def _ask_other(
+    service: Service, other: ServedElsewhereError, name: str, scope: Scope
+) -> dict[str, Any]:
     """The summary from the process that serves the problem."""
     try:
         request = asked_by(scope, headers_of(scope), b"", f"/v1/problems/{quote(name, safe='')}")
         answer = await service.passed_on(other, name, request)
         about = json.loads(await answer.content())
-    except Refused as error:
+    except ServiceError as error:
         return {"error": str(error)}
     if answer.status != 200:
         return {"error": about["detail"]}

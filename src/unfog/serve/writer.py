@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
-from unfog.live.errors import Reserved, StoreError
+from unfog.live.errors import ImportInProgressError, StoreError
 from unfog.live.processor import Gathered, Processor
 from unfog.serve.errors import busy, described
 
@@ -148,7 +148,7 @@ class Writer:
         return answers
 
     def _record_failure(self, error: StoreError) -> None:
-        if isinstance(error, Reserved) or self._processor.log.lost is not None:
+        if isinstance(error, ImportInProgressError) or self._processor.log.lost is not None:
             return  # the disk or database has not failed
         if not self.trouble:  # log it once: a failure may last
             log.error("the store failed: %s", described(error))

@@ -98,7 +98,7 @@ def test_a_wrong_file_is_refused_even_if_another_place_has_it(places: dict[str, 
     place(places["home"], WHOLE)
     with pytest.raises(InputError, match="differs") as refused:
         locate("movielens")
-    assert not isinstance(refused.value, data_files.MissingError)
+    assert not isinstance(refused.value, data_files.DatasetNotFoundError)
 
 
 def test_a_missing_file_says_what_to_do(places: dict[str, Path]) -> None:
@@ -127,7 +127,7 @@ def test_a_command_can_be_told_one_folder(places: dict[str, Path], monkeypatch: 
         data_files.look_in(places["given"])
     places["given"].mkdir()
     data_files.look_in(places["given"])
-    with pytest.raises(data_files.MissingError):
+    with pytest.raises(data_files.DatasetNotFoundError):
         locate("movielens")
     path = place(places["given"], WHOLE)
     assert (data_files.told(), locate("movielens")) == (True, path)

@@ -9,7 +9,7 @@ from tests.live.conformance.places import (
     unchanged,
 )
 from tests.live.ground import ARMS
-from unfog.live import Unknown
+from unfog.live import NotFoundError
 from unfog.validation import InputError
 
 
@@ -95,4 +95,4 @@ def check_shadows_decide_and_are_not_obeyed(place: Place) -> None:
     watched.unshadow("naive")
     assert watched.decide(SHOWN).shadow == {}
     said = "agent: 'naive'; allowed: no shadow there is"
-    refused(watched, lambda: watched.unshadow("naive"), said, Unknown)
+    refused(watched, lambda: watched.unshadow("naive"), said, NotFoundError)

@@ -14,7 +14,7 @@ from tests.live.conformance.places import (
     unchanged,
 )
 from tests.live.ground import ARMS, COORDINATES
-from unfog.live import Conflict
+from unfog.live import ConflictError
 from unfog.validation import InputError
 
 
@@ -155,7 +155,7 @@ def check_a_key_stands_for_one_request(place: Place) -> None:
     ):
         with (
             unchanged(live),
-            pytest.raises(Conflict, match=r"^key: 'of a \w+'; allowed: a new key") as caught,
+            pytest.raises(ConflictError, match=r"^key: 'of a \w+'; allowed: a new key") as caught,
         ):
             call()
         assert caught.value.field == "key"
@@ -182,6 +182,6 @@ def check_several_decisions_at_once(place: Place) -> None:
         refused(several, lambda a={"context": SHOWN, name: value}: several.decide_many([asked[0], a]), said)  # type: ignore[misc]
     one, other = ({"context": [x, 0.0], "key": "new"} for x in (0.0, 1.0))
     said = "asked[1].key: 'new'; allowed: a key for each request of a batch"
-    refused(several, lambda: several.decide_many([one, other]), said, Conflict)
+    refused(several, lambda: several.decide_many([one, other]), said, ConflictError)
     first, second = several.decide_many([one, one])
     assert first == second

@@ -25,7 +25,7 @@ from tests.live.conformance.places import (
     unchanged,
 )
 from tests.live.ground import ARMS, CHANNEL, COORDINATES, Hand
-from unfog.live import Unknown
+from unfog.live import NotFoundError
 from unfog.validation import InputError
 
 
@@ -101,7 +101,7 @@ def check_what_is_believed(place: Place) -> None:
     assert (found.attrs["unit"], found.attrs["units"], found.attrs["rewards_learnt"]) == ("ann", 1, 0)
     assert found["theta"].sel(arm="a", term="x").item() == 0.0
     said = "unit: 'nobody'; allowed: a unit that decisions were made for"
-    refused(live, lambda: live.belief("nobody"), said, Unknown)
+    refused(live, lambda: live.belief("nobody"), said, NotFoundError)
 
 
 def check_what_arms_are_expected_to_earn(place: Place) -> None:

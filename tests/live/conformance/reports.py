@@ -11,7 +11,7 @@ from tests.live.conformance.places import (
     refused,
     unchanged,
 )
-from unfog.live import Conflict, Gone, Receipt, Unknown
+from unfog.live import ConflictError, DecisionClosedError, NotFoundError, Receipt
 from unfog.validation import InputError
 
 
@@ -27,9 +27,9 @@ def check_a_reward_is_learnt_once(place: Place) -> None:
     with nothing_learnt(live):
         assert live.reward(made.id, 1.25).outcome == "known"
     said = "value: 2.0; allowed: the reward it has, 1.25; several are combined where learn is 'after_wait'"
-    refused(live, lambda: live.reward(made.id, 2.0), said, Conflict)
+    refused(live, lambda: live.reward(made.id, 2.0), said, ConflictError)
     said = "decision: 'nobody'; allowed: the id of a decision of this problem"
-    refused(live, lambda: live.reward("nobody", 1.0), said, Unknown)
+    refused(live, lambda: live.reward("nobody", 1.0), said, NotFoundError)
     assert (live.belief().attrs["rewards_learnt"], live.about()["rewards"]) == (1, 1)
 
 
@@ -126,7 +126,7 @@ def check_true_contexts(place: Place) -> None:
         with nothing_learnt(live):
             assert live.reveal(made.id, {"x": 1.0}).outcome == "known"
         said = "context.x: 2.0; allowed: what was told before: 1"
-        refused(live, lambda live=live, made=made: live.reveal(made.id, {"x": 2.0}), said, Conflict)  # type: ignore[misc]
+        refused(live, lambda live=live, made=made: live.reveal(made.id, {"x": 2.0}), said, ConflictError)  # type: ignore[misc]
         assert live.reveal(made.id, [1.0, -2.5]).outcome == outcome
         place.clock.time += 60
         assert live.reveal(later.id, [1.0, -2.0]).outcome == "late"
@@ -149,9 +149,11 @@ def check_a_decision_that_was_never_shown(place: Place) -> None:
     with nothing_learnt(live):
         assert live.void(void.id).outcome == "known"
     said = f"decision: '{paid.id}'; allowed: a decision without a reward: that of this one is learnt already"
-    refused(live, lambda: live.void(paid.id), said, Gone)
+    refused(live, lambda: live.void(paid.id), said, DecisionClosedError)
     for call in (lambda: live.reward(void.id, 1.0), lambda: live.reveal(void.id, {"x": 1.0})):
-        refused(live, call, f"decision: '{void.id}'; allowed: a decision that is not void", Gone)
+        refused(
+            live, call, f"decision: '{void.id}'; allowed: a decision that is not void", DecisionClosedError
+        )
     assert live.pending() == []
     assert live.diagnostics().attrs["voided"] == 1
 
@@ -169,13 +171,13 @@ def check_several_rewards_at_once(place: Place) -> None:
         assert live.reward_many({}) == {}
     new, newer = live.decide(SHOWN).id, live.decide(SHOWN).id
     cases: list[tuple[Any, Any, str, type[InputError]]] = [
-        ({new: 1.0, "nobody": 1.0}, None, "decision", Unknown),
+        ({new: 1.0, "nobody": 1.0}, None, "decision", NotFoundError),
         ({new: 1.0, newer: 9.0}, None, "value", InputError),
         ([1.0], None, "rewards", InputError),
-        ({new: 1.0}, {new: "used"}, "key", Conflict),
+        ({new: 1.0}, {new: "used"}, "key", ConflictError),
         ({new: 1.0}, {newer: "misplaced"}, "keys", InputError),
         ({new: 1.0}, ["n"], "keys", InputError),
-        ({new: 1.0, newer: 1.0}, {new: "n", newer: "n"}, f"keys.{newer}", Conflict),
+        ({new: 1.0, newer: 1.0}, {new: "n", newer: "n"}, f"keys.{newer}", ConflictError),
     ]
     for rewards, keys, field, kind in cases:
         with unchanged(live), pytest.raises(InputError) as caught:

@@ -14,7 +14,7 @@ from tests.live.conformance.places import (
     unchanged,
 )
 from tests.live.ground import ARMS, CHANNEL, COORDINATES
-from unfog.live import Conflict, Gone, Unknown
+from unfog.live import ConflictError, DecisionClosedError, NotFoundError
 from unfog.validation import InputError
 
 
@@ -45,9 +45,9 @@ def check_bad_terms_make_no_problem(place: Place) -> None:
         with pytest.raises(InputError) as caught:
             store.problem(name, **good | {field: value})
         assert caught.value.field.startswith(field)
-    with pytest.raises(Unknown, match=r"^name: .*; or the terms of a new problem$"):
+    with pytest.raises(NotFoundError, match=r"^name: .*; or the terms of a new problem$"):
         store.problem(name)
-    with pytest.raises(Unknown, match=r"^name: "):
+    with pytest.raises(NotFoundError, match=r"^name: "):
         list(store.events(name))
     assert name not in store.names()
 
@@ -77,7 +77,7 @@ def check_a_log_goes_out_and_comes_in(place: Place) -> None:
     copy = there.problem(name)
     assert copy.fingerprint() == live.fingerprint()
     assert copy.decide(SHOWN, key="new") == live.decide(SHOWN, key="new")
-    with unchanged(copy), pytest.raises(Conflict, match=r"^key: 'k0'"):
+    with unchanged(copy), pytest.raises(ConflictError, match=r"^key: 'k0'"):
         copy.decide(SHOWN, key="k0")
 
 
@@ -94,7 +94,7 @@ def check_a_log_that_is_none_changes_nothing(place: Place) -> None:
         assert name not in there.names()
     there.take_in(lines[:4], name)
     other = [*lines[:3], json.dumps(json.loads(lines[3]) | {"key": "another"})]
-    with unchanged(there.problem(name)), pytest.raises(Conflict, match=r"^line 4: "):
+    with unchanged(there.problem(name)), pytest.raises(ConflictError, match=r"^line 4: "):
         there.take_in(other, name)
 
 
@@ -124,11 +124,11 @@ def check_a_unit_is_erased(place: Place) -> None:
         lambda: live.void(mine[1]),
     ]
     for call in calls:
-        with unchanged(live), pytest.raises(Gone, match=r"^decision: .*erased"):
+        with unchanged(live), pytest.raises(DecisionClosedError, match=r"^decision: .*erased"):
             call()
-    with pytest.raises(Unknown, match=r"^unit: "):
+    with pytest.raises(NotFoundError, match=r"^unit: "):
         live.belief(ann)
-    with pytest.raises(Unknown, match=r"^unit: "):
+    with pytest.raises(NotFoundError, match=r"^unit: "):
         store.erase(unit=ann)
     assert store.erase(unit=bob) == {live.name: 3}
     assert live.decide(SHOWN, unit=ann).number == 6

@@ -25,7 +25,7 @@ from unfog.agents.learn import Conjugate, Hetero
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.quadrature import quadrature
-from unfog.lab.storage import BeingWrittenError
+from unfog.lab.storage import RunLockedError
 from unfog.maths.arrays import Array, Ints
 from unfog.simulation import Curves, plan, simulate
 from unfog.simulation.executors import RETRIES, WorkerDiedError
@@ -135,7 +135,7 @@ def test_a_worker_refuses_with_the_same_words() -> None:
 
 
 def test_a_refusal_travels_whatever_it_refuses() -> None:
-    for kind in (InputError, BeingWrittenError):
+    for kind in (InputError, RunLockedError):
         made = kind("field", lambda: 0, "another")
         again = pickle.loads(pickle.dumps(made))  # noqa: S301
         assert (type(again), str(again)) == (kind, str(made))

@@ -92,10 +92,10 @@ def opened(location: Place, sync: str = "full", *, create: bool = False) -> Iter
 
 def check_known(store: "Store | Client", name: str) -> None:
     """Check that a problem exists, without importing the code that it may need."""
-    from unfog.live import Unknown
+    from unfog.live import NotFoundError
 
     if name not in store.names():
-        raise Unknown("name", repr(name), ", ".join(store.names()) or "none: the store is empty")
+        raise NotFoundError("name", repr(name), ", ".join(store.names()) or "none: the store is empty")
 
 
 def text_of(field: str, word: str) -> str:

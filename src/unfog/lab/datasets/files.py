@@ -60,7 +60,7 @@ WHERE = {
 UNKNOWN = "whoever published it"
 
 
-class MissingError(InputError):
+class DatasetNotFoundError(InputError):
     """No file of a data set was found. A wrong file raises a plain InputError."""
 
 
@@ -163,7 +163,7 @@ def locate(name: str, folder: Path | None = None) -> Path:
                 raise InputError("data", f"{str(path)!r} is a folder", f"the file {dataset.file} there")
     searched = ", ".join(map(str, folders))
     problem = f"no file {dataset.file} of {dataset.title}"
-    raise MissingError("data", problem, f"{_describe_ways(dataset)} (looked in {searched})")
+    raise DatasetNotFoundError("data", problem, f"{_describe_ways(dataset)} (looked in {searched})")
 
 
 def named(name: str) -> Dataset:
@@ -226,7 +226,7 @@ def way(dataset: Dataset, folder: Path | None = None) -> Way:
     try:
         return Way(HERE, str(locate(dataset.name, folder)), None)
     except InputError as error:
-        problem, missing = str(error.value), isinstance(error, MissingError)
+        problem, missing = str(error.value), isinstance(error, DatasetNotFoundError)
     if dataset.url is not None:
         return Way(FETCH if missing else WRONG, None, problem, f"unfog data fetch {dataset.name}")
     why, where = OTHER_FORM.get(dataset.name, WHY), WHERE.get(dataset.name, UNKNOWN)

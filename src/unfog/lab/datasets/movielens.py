@@ -29,7 +29,7 @@ import numpy as np
 
 from unfog.channel.knowledge import Knowledge
 from unfog.features.per_arm import per_arm
-from unfog.lab.datasets.files import DAMAGED, MissingError, cache, locate, put, told
+from unfog.lab.datasets.files import DAMAGED, DatasetNotFoundError, cache, locate, put, told
 from unfog.maths.arrays import Array, Ints
 from unfog.validation import InputError, Numbers, count, covariance, one_of, positive
 from unfog.worlds.composed import Arms, Composed, Noisy, Parts
@@ -152,7 +152,7 @@ def _find_file(ratings: str) -> Path | None:
         return None
     try:
         return locate("movielens")
-    except MissingError:
+    except DatasetNotFoundError:
         if ratings == "movielens" or told():
             raise
         return None

@@ -1,9 +1,10 @@
 """The PostgreSQL backend of a log: one problem of a database, for as long as this process owns it.
 
 Every commit locks the owner's row and requires the epoch in which this process owns the problem; otherwise it
-writes nothing and raises Lost. It also requires that no connection was opened later in that epoch: a commit
-whose connection broke may still be on its way when the problem is opened again to see what became of it, and
-must not arrive afterwards. Rows of later epochs belong to another owner and are never read here.
+writes nothing and raises OwnershipLostError. It also requires that no connection was opened later in that
+epoch: a commit whose connection broke may still be on its way when the problem is opened again to see what
+became of it, and must not arrive afterwards. Rows of later epochs belong to another owner and are never
+read here.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import psycopg
 
 from unfog.live.backend import Change, Contents, Pause, Row, Tail, checksum, snapshot_checksum
-from unfog.live.errors import Lost, StoreError
+from unfog.live.errors import OwnershipLostError, StoreError
 from unfog.live.postgres import connection
 from unfog.live.postgres.connection import Pool
 
@@ -49,7 +50,7 @@ class PostgresBackend:
         self.tails: Mapping[str, Tail] = {}
         self.is_open = False
         self._pool = pool
-        self._lost: Lost | None = None
+        self._lost: OwnershipLostError | None = None
         self._transaction: Connection | None = None  # the one that a change is part of
 
     @property
@@ -138,13 +139,15 @@ class PostgresBackend:
         return connection.execute(HELD, self._held).fetchone() is not None
 
     def _lose(self, connection: "Connection") -> NoReturn:
-        """Find out the last row that was written, and raise Lost now and at every later `open`."""
+        """Find the last row that was written; raise OwnershipLostError now and at every later `open`."""
         sql = "SELECT max(seq) FROM event JOIN problem ON event.problem = id WHERE name = %s AND epoch <= %s"
         last = None  # if the database does not answer
         with contextlib.suppress(psycopg.Error):
             (last,) = connection.execute(sql, (self.only, self.epoch)).fetchone() or (None,)
             last = last or 0
-        self._lost = Lost(f"another process serves {self.only!r} by now, epoch {self.epoch} is over", last)
+        self._lost = OwnershipLostError(
+            f"another process serves {self.only!r} by now, epoch {self.epoch} is over", last
+        )
         raise self._lost
 
     def _read_rows(self, condition: str, *params: object) -> list[Row]:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from unfog.live.errors import Elsewhere, Lost, StoreError, Unknown
+from unfog.live.errors import NotFoundError, OwnershipLostError, ServedElsewhereError, StoreError
 from unfog.live.log import Log
 from unfog.live.postgres import connection
 from unfog.live.postgres.backend import PostgresBackend
@@ -74,7 +74,7 @@ class Owner(NamedTuple):
     alive: bool  # its lease lasts
 
 
-class Held(NamedTuple):
+class StoreLockedError(NamedTuple):
     """A problem that this process owns."""
 
     epoch: int
@@ -89,7 +89,7 @@ class Owners:
     ) -> None:
         """Start without problems."""
         self.url = url
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, StoreLockedError] = {}
         self._guard = threading.Lock()  # for changes of `_held`
         self._asking = Pool(dsn, size=1, connect=connect)
         # Its own pool, so that a thread that waits for a claim does not delay it.
@@ -127,7 +127,7 @@ class Owners:
         if row is None:
             return None
         with self._guard:
-            self._held[problem] = Held(row[0], started + LEASE)
+            self._held[problem] = StoreLockedError(row[0], started + LEASE)
         return int(row[0])
 
     def epoch(self, problem: str) -> int | None:
@@ -156,7 +156,7 @@ class Owners:
                 if self._held.get(name) != lease:
                     continue  # released or claimed again meanwhile
                 if name in renewed:
-                    self._held[name] = Held(lease.epoch, started + LEASE)
+                    self._held[name] = StoreLockedError(lease.epoch, started + LEASE)
                 else:
                     del self._held[name]
 
@@ -237,10 +237,10 @@ class Shared:
         return store if usable else None
 
     def store(self, name: str) -> Store:
-        """The store of a problem; Elsewhere if another process serves it, StoreError if none does yet."""
+        """The store of a problem; ServedElsewhereError if another process has it, StoreError if none does."""
         store = self._find_store(check_name("name", name))
         if store is None and not self.owners.is_made(name):
-            raise Unknown("name", repr(name), ", ".join(self.names()) or "none: the database is empty")
+            raise NotFoundError("name", repr(name), ", ".join(self.names()) or "none: the database is empty")
         return self._claimed(name) if store is None else store
 
     def place(self, name: str) -> Store:
@@ -278,7 +278,7 @@ class Shared:
                 self._pool.close()
 
     def _find_store(self, name: str) -> Store | None:
-        """The open store of a problem, or None; Elsewhere if another process has it. Needs no lock."""
+        """The open store of a problem, or None; ServedElsewhereError if another process has it. No lock."""
         if self._closing.is_set():
             raise StoreError("the store is closed")
         store = self._find_open(name)
@@ -289,11 +289,11 @@ class Shared:
                 raise error
         return store
 
-    def _find_other_owner(self, name: str, owner: Owner | None) -> Elsewhere | None:
+    def _find_other_owner(self, name: str, owner: Owner | None) -> ServedElsewhereError | None:
         """The error that says where another process serves a problem, if one does."""
         if owner is None or not owner.alive or owner.url in (None, self.owners.url):
             return None
-        return Elsewhere(f"{name!r} is served at {owner.url}", str(owner.url))
+        return ServedElsewhereError(f"{name!r} is served at {owner.url}", str(owner.url))
 
     def _find_open(self, name: str) -> Store | None:
         """The open store of a problem, or None; StoreError if its lease may be over."""
@@ -344,7 +344,7 @@ class Shared:
             with contextlib.suppress(StoreError):
                 store_log.close()
             if store_log.lost is None:  # no row waited: callers that still use the store must get an error
-                store_log.lost = Lost(f"{name!r} is not served here any more")
+                store_log.lost = OwnershipLostError(f"{name!r} is not served here any more")
 
     def _is_lost(self, name: str, store: Store) -> bool:
         return store.processor.log.lost is not None or self.owners.epoch(name) is None

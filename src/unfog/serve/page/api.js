@@ -6,7 +6,7 @@ const LONGER = 600_000; // for the past: the first time a long log is read for i
 const base = new URL(".", document.baseURI);
 
 /** The service said no. */
-export class Refused extends Error {
+export class ServiceError extends Error {
   constructor(status, words) {
     super(words);
     this.status = status;
@@ -14,7 +14,7 @@ export class Refused extends Error {
 }
 
 /** The service said nothing. */
-export class Lost extends Error {}
+export class NotAnsweringError extends Error {}
 
 export const key = {
   get: () => sessionStorage.getItem(KEY),
@@ -32,9 +32,9 @@ function headers() {
 export async function get(path) {
   const asked = { headers: headers(), cache: "no-store", signal: AbortSignal.timeout(PATIENCE) };
   const response = await fetch(new URL(path, base), asked).catch((error) => {
-    throw new Lost(String(error));
+    throw new NotAnsweringError(String(error));
   });
-  if (!response.ok) throw new Refused(response.status, spoken(await response.text(), response.status));
+  if (!response.ok) throw new ServiceError(response.status, spoken(await response.text(), response.status));
   return response.json();
 }
 
@@ -80,8 +80,8 @@ function started() {
     const { resolve, reject } = waiting.get(id);
     waiting.delete(id);
     if (answer) resolve(answer);
-    else if (status) reject(new Refused(status, spoken(text, status)));
-    else reject(new Lost(lost));
+    else if (status) reject(new ServiceError(status, spoken(text, status)));
+    else reject(new NotAnsweringError(lost));
   };
   return found;
 }

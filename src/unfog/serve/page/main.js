@@ -1,6 +1,6 @@
 // The page: which view is shown, asking the service again and again, and what to do when it says no.
 
-import { key, Lost, Refused } from "./api.js";
+import { key, NotAnsweringError, ServiceError } from "./api.js";
 import { el, put } from "./dom.js";
 import * as overview from "./overview.js";
 import * as problem from "./problem.js";
@@ -73,14 +73,14 @@ async function ask() {
     open(false);
   } catch (error) {
     if (mine !== turn) return;
-    if (!(error instanceof Lost || error instanceof Refused)) throw error;
+    if (!(error instanceof NotAnsweringError || error instanceof ServiceError)) throw error;
     refused(error);
   }
   if (!document.hidden && !door.open) timer = setTimeout(ask, PAUSE);
 }
 
 function refused(error) {
-  if (error instanceof Lost) service.failed("The service does not answer");
+  if (error instanceof NotAnsweringError) service.failed("The service does not answer");
   else if (error.status === 401) open(true);
   else if (error.status >= 500) service.failed(`Not now: ${error.message}`);
   else {
