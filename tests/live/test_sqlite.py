@@ -64,7 +64,7 @@ def test_settings_of_the_connection(path: Path) -> None:
         "locking_mode": "exclusive",
         "secure_delete": 1,
         "application_id": 0x756E666F,
-        "user_version": 2,
+        "user_version": 3,
     }
     for sync, code in (("full", 2), ("normal", 1)):
         with Log(SqliteBackend(path, sync)) as log:

@@ -46,14 +46,14 @@ def test_a_database_of_another_program(tmp_path: Path) -> None:
     assert (path.read_bytes(), os.listdir(tmp_path)) == (before, ["mail.db"])
 
 
-@pytest.mark.parametrize(("version", "age"), [(1, "an older"), (3, "a newer")])
-def test_another_version(tmp_path: Path, version: int, age: str) -> None:
+@pytest.mark.parametrize(("version", "writer"), [(2, "unfog 0.2 or older"), (4, "a newer unfog")])
+def test_another_version(tmp_path: Path, version: int, writer: str) -> None:
     path = tmp_path / "walks.unfog"
     with Log(SqliteBackend(path)) as log:
         put(log)
     before = database(path, "PRAGMA journal_mode = DELETE", f"PRAGMA user_version = {version}")
-    said = f"has version {version}, written by {age} unfog; allowed: version 2; open it with the unfog that"
-    refused(path, said)
+    message = f"has version {version}, written by {writer}; allowed: version 3; open it with the unfog that"
+    refused(path, message)
     assert (path.read_bytes(), os.listdir(tmp_path)) == (before, ["walks.unfog"])
 
 

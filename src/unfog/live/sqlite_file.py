@@ -26,7 +26,7 @@ from unfog.live.errors import FAILURES, StoreError, StoreLockedError, is_busy, r
 from unfog.validation import InputError
 
 APPLICATION = 0x756E666F  # "unfo", at byte 68 of the file
-VERSION = 2
+VERSION = 3
 LAST = 2**63 - 1  # the largest number that a row can have
 
 TABLES = (
@@ -223,9 +223,9 @@ def is_empty(connection: sqlite3.Connection, path: Path) -> bool:
             "allowed: a store of unfog, or a file that does not exist yet"
         )
     if version != VERSION:
-        age = "a newer" if version > VERSION else "an older"
+        writer = "a newer unfog" if version > VERSION else "unfog 0.2 or older"
         raise StoreError(
-            f"{path} has version {version}, written by {age} unfog; allowed: version {VERSION}; "
+            f"{path} has version {version}, written by {writer}; allowed: version {VERSION}; "
             "open it with the unfog that wrote it"
         )
     return False

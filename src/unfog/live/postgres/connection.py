@@ -61,7 +61,7 @@ SYNC = {"full": "on", "normal": "local"}
 
 SIZE = 8  # connections of a pool
 WAIT = 10.0  # seconds to wait for a free connection
-VERSION = 1
+VERSION = 2
 LOCK = 0x756E666F  # held while tables are created: two processes that start at once would both do so
 
 TABLES = (
@@ -141,8 +141,9 @@ def prepare(connection: psycopg.Connection) -> None:
                 _create_tables(connection)
     version = _read_version(connection)
     if version != VERSION:
+        writer = "a newer unfog" if version is None or version > VERSION else "unfog 0.2 or older"
         raise StoreError(
-            f"the database {connection.info.dbname} has tables of version {version} of unfog; "
+            f"the database {connection.info.dbname} has tables of version {version}, written by {writer}; "
             f"allowed: version {VERSION}; install the unfog that wrote them"
         )
 
