@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from unfog.validation import LARGEST, InputError, shown
+from unfog.validation import LARGEST, InputError, display
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.intp]
@@ -115,7 +115,7 @@ class Column(NamedTuple):
         cells, known = self.cells.tolist(), dict[Any, int]()
         bad = next((i for i, x in enumerate(cells) if isinstance(x, list | dict | set)), None)
         if bad is not None:
-            raise InputError(self.at(bad), shown(cells[bad]), "one name")
+            raise InputError(self.at(bad), display(cells[bad]), "one name")
         index = np.array([known.setdefault(x, len(known)) for x in cells], dtype=np.intp)
         names: dict[str, int] = {}
         texts = [text(x) for x in known]
@@ -130,7 +130,7 @@ def number(label: str, cell: Any, empty: frozenset[str] = EMPTY, allowed: str = 
     value = _parse_float(cell)
     if value is None:
         truth = str(cell).strip().lower() in ("true", "false")
-        raise InputError(label, shown(cell), f"{allowed}; 1 for true and 0 for false" if truth else allowed)
+        raise InputError(label, display(cell), f"{allowed}; 1 for true and 0 for false" if truth else allowed)
     return value
 
 
@@ -164,7 +164,7 @@ def _parse_date(label: str, cell: Any, allowed: str) -> float:
         time = cell if isinstance(cell, datetime) else datetime.fromisoformat(str(cell).strip())
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        raise InputError(label, shown(cell), allowed) from None
+        raise InputError(label, display(cell), allowed) from None
 
 
 def check_times(times: Array, where: Where, name: str, cells: Any = None) -> None:
@@ -228,7 +228,9 @@ def _to_array(name: str, column: Any) -> npt.NDArray[Any]:
     is_list = isinstance(column, list | tuple)
     cells = np.array([*column, None], object)[:-1] if is_list else np.asarray(column)
     if cells.ndim != 1:
-        raise InputError(name, f"{shown(column)}, of shape {cells.shape}", "a list with a value for each row")
+        raise InputError(
+            name, f"{display(column)}, of shape {cells.shape}", "a list with a value for each row"
+        )
     return cells
 
 
@@ -271,7 +273,7 @@ def array(field: str, value: Any, allowed: str, *, coerce: bool = False) -> Arra
         raw = _unbox(value)
         raw = raw.astype(np.float64) if coerce else raw
     except (TypeError, ValueError):
-        raise InputError(field, shown(value) if coerce else "is ragged", allowed) from None
+        raise InputError(field, display(value) if coerce else "is ragged", allowed) from None
     if raw.dtype.kind not in "iuf":
         raise InputError(field, f"is made of {raw.dtype}, not of numbers", allowed)
     numbers = raw.astype(np.float64)

@@ -59,7 +59,7 @@ class InputError(ValueError):
         `near` is the suggested name, or ""; by default it is looked for in `allowed`.
         """
         text = _shorten(value)
-        self.near = meant(field, text, allowed) if near is None else near
+        self.near = suggest(field, text, allowed) if near is None else near
         super().__init__(one_line(f"{_shorten(field)}: {text}{self.asks}; allowed: {allowed}"))
         self.field, self.value, self.allowed = field, value, allowed
 
@@ -92,7 +92,7 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)
 
 
-def shown(value: object) -> str:
+def display(value: object) -> str:
     """The repr of a value, or its type if that fails, as for a number with 5,000 digits."""
     try:
         return repr(value)
@@ -101,7 +101,7 @@ def shown(value: object) -> str:
 
 
 def _shorten(value: object) -> str:
-    text = " ".join((value if isinstance(value, str) else shown(value)).split())
+    text = " ".join((value if isinstance(value, str) else display(value)).split())
     return text if len(text) <= 160 else f"{text[:100]}...{text[-57:]}"
 
 
@@ -123,7 +123,7 @@ def nearest(value: object, names: Iterable[str]) -> str:
     return similar
 
 
-def meant(field: str, value: str, allowed: str) -> str:
+def suggest(field: str, value: str, allowed: str) -> str:
     """The suggestion for an error message: the name most similar to the value, among those in `allowed`."""
     name = field.rpartition(".")[2] if value.startswith(UNKNOWN) and "'" not in value else _find_name(value)
     if not name or len(name) > LONGEST_LOOKED_UP:
@@ -254,21 +254,21 @@ def count(field: str, value: object, least: int = 1, most: int = 10**9) -> int:
     """An integer in a range."""
     allowed = f"a whole number, at least {least} and at most {most}"
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise InputError(field, shown(value), allowed)
+        raise InputError(field, display(value), allowed)
     return int(value)
 
 
 def flag(field: str, value: object) -> bool:
     """True or false."""
     if not isinstance(value, bool):
-        raise InputError(field, shown(value), "True or False")
+        raise InputError(field, display(value), "True or False")
     return value
 
 
 def one_of(field: str, value: object, names: Sequence[str]) -> str:
     """One of these names."""
     if not isinstance(value, str) or value not in names:
-        raise InputError(field, shown(value), ", ".join(names), nearest(value, names))
+        raise InputError(field, display(value), ", ".join(names), nearest(value, names))
     return value
 
 
@@ -329,11 +329,11 @@ def check_name(field: str, value: object) -> str:
         or not value.isprintable()
         or not value.strip()
     ):
-        raise InputError(field, shown(value), allowed)
+        raise InputError(field, display(value), allowed)
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InputError(field, shown(value), allowed) from None
+        raise InputError(field, display(value), allowed) from None
     return str.__str__(value)  # plain text for logs and checksums, also from NumPy's strings and enumerations
 
 
@@ -344,7 +344,7 @@ def as_list(field: str, values: Any, allowed: str) -> list[Any]:
     except TypeError:  # also for an array without axes, which claims to be iterable
         items = None
     if items is None:
-        raise InputError(field, shown(values), allowed)
+        raise InputError(field, display(values), allowed)
     return items
 
 

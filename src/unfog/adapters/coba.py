@@ -145,7 +145,7 @@ class CobaLog(Environment):  # type: ignore[misc]
     def __init__(self, log: Log) -> None:
         """Arms are called by their names. True contexts are left out."""
         if not isinstance(log, Log):
-            raise InputError("log", validation.shown(log), LOG)
+            raise InputError("log", validation.display(log), LOG)
         self.log = log
 
     @property

@@ -52,7 +52,7 @@ def wrap_bayesianbandits(bandit: Any, table: Table) -> BayesianBandits:
     """Wrap a contextual agent."""
     if not {"ContextualAgent", "LipschitzContextualAgent"} & {kind.__name__ for kind in type(bandit).__mro__}:
         allowed = "bayesianbandits' ContextualAgent or LipschitzContextualAgent"
-        raise InputError("bandit", validation.shown(bandit), allowed)
+        raise InputError("bandit", validation.display(bandit), allowed)
     return BayesianBandits(bandit, table)
 
 
@@ -123,7 +123,7 @@ def wrap_contextualbandits(bandit: Any, table: Table) -> ContextualBandits:
     """Wrap a policy that learns; the library's estimators for logs are not policies, and are refused."""
     if "_BasePolicy" not in (kind.__name__ for kind in type(bandit).__mro__):
         allowed = "a policy of contextualbandits, such as LinTS or LinUCB"
-        raise InputError("bandit", validation.shown(bandit), allowed)
+        raise InputError("bandit", validation.display(bandit), allowed)
     return ContextualBandits(bandit, table)
 
 
@@ -171,7 +171,7 @@ def wrap_mabwiser(bandit: Any, table: Table) -> Mabwiser:
     """Wrap a `MAB` with a contextual policy."""
     if not vars(bandit).get("is_contextual", False):
         allowed = "a mabwiser.mab.MAB with a contextual policy, such as LearningPolicy.LinTS"
-        raise InputError("bandit", validation.shown(bandit), allowed)
+        raise InputError("bandit", validation.display(bandit), allowed)
     return Mabwiser(bandit, table)
 
 
@@ -251,7 +251,7 @@ class VowpalWabbit(Wrapped[Names]):
         super().__init__(bandit, names)
         self.actions = [_word("actions", action) for action in actions]
         if len(set(self.actions)) < max(len(self.actions), 1):
-            raise InputError("actions", validation.shown(actions), "one or more names, no name twice")
+            raise InputError("actions", validation.display(actions), "one or more names, no name twice")
 
     def predict(self, context: Any, *, noise_cov: Any = None, group: Any = None) -> list[float]:
         """The probability of each action, in the order they were told."""
@@ -300,7 +300,7 @@ def _by_name(context: Any) -> Any:
 def _word(field: str, name: object) -> str:
     word = str(name)
     if not word or any(mark in word for mark in SEPARATORS):
-        raise InputError(field, validation.shown(name), "names without blanks, '|' and ':'")
+        raise InputError(field, validation.display(name), "names without blanks, '|' and ':'")
     return word
 
 

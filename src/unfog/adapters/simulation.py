@@ -36,7 +36,7 @@ from unfog.simulation import MOST_SEED, MOST_TRIALS
 from unfog.simulation.engines.numpy import BLOCK_ROUNDS, make_block
 from unfog.simulation.job import Job, Nature, truth_draws
 from unfog.simulation.player import to_reveal
-from unfog.validation import InputError, shown
+from unfog.validation import InputError, display
 from unfog.worlds.problem import Emission, Problem
 from unfog.worlds.record import Recorded
 from unfog.worlds.synthetic import Synthetic
@@ -150,7 +150,7 @@ class Decider:
         validation.check_finite("context", true[0], gaps="hidden")
         if self.agent.awaits_context and np.isnan(true).any():
             allowed = f"the whole context: {self.agent.name!r} learns from no part"
-            raise InputError("context", shown(context), allowed)
+            raise InputError("context", display(context), allowed)
         if self.agent.sees_context:
             choice.decision = self._runner.reveal(choice.unit, choice.decision, true)
 

@@ -348,7 +348,7 @@ class Names:
         """The numbers that pass as they are, and the measured ones as a row."""
         if not isinstance(context, Mapping):
             raise InputError(
-                "context", validation.shown(context), "numbers by name, as in {'temperature': 21.5}"
+                "context", validation.display(context), "numbers by name, as in {'temperature': 21.5}"
             )
         known = {name: context[name] for name in self.as_is if name in context}
         measured = {name: value for name, value in context.items() if name not in known}
@@ -428,7 +428,7 @@ def wrap(
         return libraries.wrap_vowpalwabbit(bandit, way, () if actions is None else actions)
     if actions is not None:
         raise InputError(
-            "actions", validation.shown(actions), f"nothing: a bandit of {library} knows its arms"
+            "actions", validation.display(actions), f"nothing: a bandit of {library} knows its arms"
         )
     return libraries.WRAPPERS[library](bandit, way)
 
@@ -436,11 +436,11 @@ def wrap(
 def _make_way(library: str, contexts: Contexts, as_is: Any, names: Any) -> Table | Names:
     """How contexts are denoised in this library: by column or by name."""
     if isinstance(as_is, str) or not isinstance(as_is, Sequence):
-        raise InputError("as_is", validation.shown(as_is), "a list of columns or names")
+        raise InputError("as_is", validation.display(as_is), "a list of columns or names")
     if WAYS[library] is Names:
         return Names(contexts, as_is, names)
     if names is not None:
-        raise InputError("names", validation.shown(names), f"nothing: contexts of {library} are rows")
+        raise InputError("names", validation.display(names), f"nothing: contexts of {library} are rows")
     return Table(contexts, as_is)
 
 
@@ -470,7 +470,7 @@ def _check_one_each(field: str, value: Any, rows: Array) -> Sequence[Any]:
     if value is None:
         return [None] * len(rows)
     if not hasattr(value, "__len__") or len(value) != len(rows):
-        raise InputError(field, validation.shown(value), f"one for each row, {len(rows)} of them")
+        raise InputError(field, validation.display(value), f"one for each row, {len(rows)} of them")
     return list(value)
 
 
@@ -522,7 +522,9 @@ def names_or_numbers(field: str, names: Sequence[Hashable] | None, number: int, 
     """Check that there are `number` different names; numbers from 0 if none are given."""
     result = list(range(number) if names is None else names)
     if isinstance(names, str) or len(result) != number or len(set(result)) != number:
-        raise InputError(field, validation.shown(names), f"{number} different names, in the order of {order}")
+        raise InputError(
+            field, validation.display(names), f"{number} different names, in the order of {order}"
+        )
     return result
 
 
@@ -537,7 +539,7 @@ def _read_number(name: object, value: object) -> float:
     if value is None:
         return np.nan
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise InputError(f"context.{name}", validation.shown(value), "a number, or None where it was lost")
+        raise InputError(f"context.{name}", validation.display(value), "a number, or None where it was lost")
     return float(value)
 
 
@@ -559,7 +561,7 @@ def _find_names(denoiser: Any, measured: Named) -> list[Any]:
 def _check_names(names: Sequence[Any], as_is: list[Any], denoiser: Any) -> list[Any]:
     """Check names against the denoiser's columns, as far as it has a number or an order of them."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
-        raise InputError("names", validation.shown(names), ORDER)
+        raise InputError("names", validation.display(names), ORDER)
     width, fitted = _width(denoiser), getattr(denoiser, "feature_names_in_", None)
     if overlap := [name for name in names if name in as_is]:
         raise InputError("names", f"{overlap[0]!r}, which is in as_is", ORDER)

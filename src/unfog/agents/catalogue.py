@@ -57,11 +57,11 @@ from unfog.validation import (
     LONGEST_LOOKED_UP,
     REFERENCE,
     InputError,
+    display,
     imported,
     nearest,
     one_of,
     positive,
-    shown,
 )
 
 PAPER = "Thompson Sampling for Stochastic Bandits with Noisy Contexts"
@@ -271,7 +271,7 @@ def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], list[Agent]]:
         items = []
     is_list = isinstance(agents, Iterable) and not isinstance(agents, str | bytes | Mapping)
     if not is_list or not all(isinstance(agent, str | Agent) for agent in items):
-        raise InputError("agents", shown(agents), "a list of names or of rows")
+        raise InputError("agents", display(agents), "a list of names or of rows")
     names = [agent if isinstance(agent, str) else agent.name for agent in items]
     return names, [agent for agent in items if isinstance(agent, Agent)]
 

@@ -100,7 +100,7 @@ def check_estimators(estimators: Any, learning: bool) -> list[str]:
         return [*DEFAULT_ESTIMATORS, *([REPLAY] if learning else [])]
     names = [name.strip() for name in estimators.split(",")] if isinstance(estimators, str) else estimators
     if not isinstance(names, Sequence) or not names:
-        actual = "none" if isinstance(names, Sequence) else validation.shown(names)
+        actual = "none" if isinstance(names, Sequence) else validation.display(names)
         raise InputError("estimators", actual, ", ".join([*ESTIMATORS, REPLAY]))
     for name in names:
         validation.one_of("estimators", name, [*ESTIMATORS, REPLAY])

@@ -14,7 +14,7 @@ from unfog.features.linear import matrix, own, product
 from unfog.features.per_arm import PerArm, per_arm, slopes
 from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array
-from unfog.validation import REFERENCE, InputError, Numbers, imported, shown
+from unfog.validation import REFERENCE, InputError, Numbers, display, imported
 
 BUILT_IN: dict[str, MapBuilder] = {
     "quadratic": quadratic,
@@ -41,7 +41,7 @@ def builder(features: str | MapBuilder) -> MapBuilder:
             raise InputError("features", f"{features!r} is {build!r}", IMPORTED)
         return build
     if not isinstance(features, str) or features not in BUILT_IN:
-        raise InputError("features", shown(features), f"{', '.join(BUILT_IN)}, or {IMPORTED}")
+        raise InputError("features", display(features), f"{', '.join(BUILT_IN)}, or {IMPORTED}")
     return BUILT_IN[features]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from unfog.lab.prepare import Plan
 from unfog.maths.arrays import Array
 from unfog.simulation.job import Piece
-from unfog.validation import InputError, shown
+from unfog.validation import InputError, display
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -177,7 +177,7 @@ def checked(progress: object) -> None:
     """Raise InputError unless `progress` is a bool or callable."""
     if not isinstance(progress, bool) and not callable(progress):
         allowed = "True, False, or a function of the work done and all there is"
-        raise InputError("progress", shown(progress), allowed)
+        raise InputError("progress", display(progress), allowed)
 
 
 @contextmanager

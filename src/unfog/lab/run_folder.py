@@ -21,7 +21,7 @@ from unfog._io import SEAL, DamagedError, content, digest, near, parsed, reason,
 from unfog.agents.agent import PLACES
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import KINDS, to_toml
-from unfog.validation import REFERENCE, InputError, shown
+from unfog.validation import REFERENCE, InputError, display
 from unfog.version import __version__
 from unfog.worlds.composed import Composed
 
@@ -86,7 +86,7 @@ def made_folder(field: str, out: str | os.PathLike[str]) -> Path:
 
 def _check_path(field: str, out: str | os.PathLike[str], allowed: str) -> Path:
     if not isinstance(out, str | os.PathLike) or not os.fspath(out) or "\0" in str(out):
-        raise InputError(field, shown(out), allowed)
+        raise InputError(field, display(out), allowed)
     return Path(out)
 
 

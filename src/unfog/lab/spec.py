@@ -38,7 +38,7 @@ from unfog.lab.stopping import BUDGET, FEWEST, check
 from unfog.simulation import MOST_SEED, MOST_TRIALS, engines
 from unfog.simulation.job import precision_of
 from unfog.simulation.plan import MOST_POINTS
-from unfog.validation import LONGEST_LOOKED_UP, InputError, count, nearest, shown
+from unfog.validation import LONGEST_LOOKED_UP, InputError, count, display, nearest
 from unfog.worlds.composed import Composed
 from unfog.worlds.contexts import UnitFields
 from unfog.worlds.measurement import ChannelFields, ToldFields
@@ -125,7 +125,7 @@ class Spec(_Strict):
 def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Spec:
     """The spec of a catalog name or a TOML file, with fields of [run] overridden."""
     if not isinstance(source, str | Path):
-        raise InputError("experiment", shown(source), "a name of the catalog, or a .toml file")
+        raise InputError("experiment", display(source), "a name of the catalog, or a .toml file")
     data, name = _find_tables(source)
     if "sweep" in data:
         sweeps.refuse_empty(data["sweep"])
@@ -179,7 +179,7 @@ def parse(data: Mapping[str, Any], name: str = "experiment") -> Spec:
     What needs the problem to be built, such as whether a matrix is a covariance, is checked by `prepare`.
     """
     if not isinstance(data, Mapping):
-        raise InputError("experiment", shown(data), "tables: problem, run, sweep")
+        raise InputError("experiment", display(data), "tables: problem, run, sweep")
     try:
         return checked(Spec.model_validate({"name": name, **data}))
     except ValidationError as error:
@@ -200,7 +200,9 @@ def explain_error(error: ValidationError, tables: Mapping[str, type[BaseModel]])
     if kind == "missing":
         return InputError(where, "missing", f"a table: [{where}]")
     expected = f"a table: [{where}]" if kind in TABLES else WANTED.get(kind)
-    return InputError(where, shown(first["input"]), expected or first["msg"].removeprefix("Input should be "))
+    return InputError(
+        where, display(first["input"]), expected or first["msg"].removeprefix("Input should be ")
+    )
 
 
 def checked(spec: Spec) -> Spec:
@@ -231,7 +233,7 @@ def check_run(spec: Spec) -> Spec:
 def _check_problem(spec: Spec) -> None:
     kind = spec.problem.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError("problem.kind", "missing" if kind is None else shown(kind), ", ".join(KINDS))
+        raise InputError("problem.kind", "missing" if kind is None else display(kind), ", ".join(KINDS))
     for field, value in spec.problem.items():
         if field != "kind":
             _check_field("problem", kind, field, value)
@@ -246,7 +248,7 @@ def _check_field(table: str, kind: str, field: str, value: Any) -> None:
         allowed = ["kind"] * (table == "problem") + list(DEFAULTS[kind])
         raise InputError(f"{table}.{field}", "unknown field", ", ".join(allowed))
     if isinstance(DEFAULTS[kind][field], str) and not isinstance(value, str):
-        raise InputError(f"{table}.{field}", shown(value), "a name in quotes")
+        raise InputError(f"{table}.{field}", display(value), "a name in quotes")
 
 
 def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.validation import InputError, shown
+from unfog.validation import InputError, display
 
 Sweep: TypeAlias = dict[str, list[Any]] | list[dict[str, Any]]
 """A grid, by field, or a list of settings; empty where nothing is swept."""
@@ -90,7 +90,7 @@ def _spell(value: object) -> str:
     try:
         return str(value)
     except (ValueError, RecursionError):
-        return shown(value)
+        return display(value)
 
 
 def numeric(column: Sequence[Any]) -> bool:
@@ -118,7 +118,7 @@ def _to_coordinate(column: Sequence[Any]) -> Any:
 def check(sweep: Any, run: Collection[str], problem: Collection[str]) -> None:
     """Raise InputError unless this is a sweep; `run` and `problem` are the names of their fields."""
     if not isinstance(sweep, dict | list):
-        raise InputError("sweep", shown(sweep), "a table, [sweep], or several, [[sweep]]")
+        raise InputError("sweep", display(sweep), "a table, [sweep], or several, [[sweep]]")
     _check_names(sweep if isinstance(sweep, dict) else next(iter(sweep), ()), run, problem)
     _check_grid(sweep) if isinstance(sweep, dict) else _check_list(sweep)
 
@@ -157,7 +157,7 @@ def _check_list(settings: Sequence[Any]) -> None:
     for number, setting in enumerate(settings, 1):
         if not isinstance(setting, dict) or not setting:
             raise InputError(
-                f"sweep[{number}]", shown(setting), "a table of fields of the problem: [[sweep]]"
+                f"sweep[{number}]", display(setting), "a table of fields of the problem: [[sweep]]"
             )
         if setting.keys() != settings[0].keys():
             allowed = f"the fields of the first: {', '.join(settings[0])}"
@@ -179,4 +179,4 @@ def _comparison_key(value: Any) -> Any:
     """Equal for values that mean the same: 1 and 1.0, but not 1 and true."""
     if isinstance(value, list):
         return tuple(map(_comparison_key, value))
-    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else shown(value)
+    return value if isinstance(value, int | float | str) and not isinstance(value, bool) else display(value)

@@ -40,7 +40,7 @@ from unfog.features.link import KINDS
 from unfog.features.per_arm import PerArm
 from unfog.features.registry import builder, check_map, in_blocks, prior
 from unfog.maths.arrays import Array
-from unfog.validation import LARGEST, REFERENCE, InputError, imported, shown
+from unfog.validation import LARGEST, REFERENCE, InputError, display, imported
 
 Span: TypeAlias = str | float | timedelta | None
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -60,7 +60,7 @@ def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] 
     """The reward as a float; InputError if it is none that may be reported."""
     allowed = "0 or 1" if rewards == "bernoulli" else "a number"
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(field, shown(value), allowed)
+        raise InputError(field, display(value), allowed)
     low, high = reward_range or (-LARGEST, LARGEST)
     try:
         reward = float(value)
@@ -83,7 +83,7 @@ def seconds(field: str, value: object) -> float | None:
         return None
     span = _parse_span(value)
     if span is None or not 0 < span <= LONGEST:
-        raise InputError(field, shown(value), ALLOWED)
+        raise InputError(field, display(value), ALLOWED)
     return span
 
 
@@ -356,7 +356,7 @@ def path_of(field: str, value: object) -> str:
     loaded = sys.modules.get(module)
     if module == "__main__" or loaded is None or vars(loaded).get(name) is not value:
         allowed = "a name, or something that can be imported: module:name"
-        raise InputError(field, shown(value), allowed)
+        raise InputError(field, display(value), allowed)
     return f"{module}:{name}"
 
 

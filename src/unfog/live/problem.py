@@ -28,7 +28,7 @@ from unfog.live.history import MOST, Around, Asked
 from unfog.live.processor import Done, Processor
 from unfog.live.requests import Ask, Decision, Receipt
 from unfog.live.state import OBEYED, State
-from unfog.validation import InputError, count, nearest, shown
+from unfog.validation import InputError, count, display, nearest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -123,7 +123,7 @@ class Problem:
         `keys` are idempotency keys by decision: the same key gives the same receipt.
         """
         if not isinstance(rewards, Mapping):
-            raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
+            raise InputError("rewards", display(rewards), "a mapping from decisions to rewards")
         commands = {
             command.decision: command for command in map(self._build_reward, rewards, rewards.values())
         }
@@ -142,7 +142,7 @@ class Problem:
         coordinates = requests.context_of("context", context, self.terms.context, whole=False)
         known = {name: value for name, value in coordinates.items() if value is not None}
         if not known:
-            raise InputError("context", shown(context), "one coordinate at least")
+            raise InputError("context", display(context), "one coordinate at least")
         return self._report(Reveal(decision, known), key)
 
     def void(self, decision: str, *, key: str | None = None) -> Receipt:
@@ -295,12 +295,12 @@ def _check_keys(keys: Mapping[str, str] | None, decisions: Collection[str]) -> d
     if keys is None:
         return {}
     if not isinstance(keys, Mapping):
-        raise InputError("keys", shown(keys), "a mapping from decisions to keys")
+        raise InputError("keys", display(keys), "a mapping from decisions to keys")
     key_of: dict[str, str] = {}
     for decision, key in keys.items():
         if decision not in decisions:
-            raise InputError("keys", shown(decision), "decisions that are rewarded")
+            raise InputError("keys", display(decision), "decisions that are rewarded")
         if validation.check_name(f"keys.{decision}", key) in key_of.values():
-            raise ConflictError(f"keys.{decision}", shown(key), "a key for each reward")
+            raise ConflictError(f"keys.{decision}", display(key), "a key for each reward")
         key_of[decision] = key
     return key_of

@@ -33,7 +33,7 @@ from unfog.live.log import Log
 from unfog.live.requests import REQUEST
 from unfog.live.sqlite_file import LAST
 from unfog.live.state import State
-from unfog.validation import count, shown
+from unfog.validation import count, display
 
 ENCODE = json.JSONEncoder(allow_nan=False).encode  # created once: creating it takes as long as using it
 MOST_WAITING = 1000  # events that are not yet counted
@@ -187,7 +187,7 @@ class Processor:
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
         """The events of a problem after event number `since`, as mappings."""
         if name not in self.log.names():
-            raise NotFoundError("name", shown(name), self.known_names())
+            raise NotFoundError("name", display(name), self.known_names())
         return self._events(name, count("since", since, 0, LAST))
 
     def _events(self, name: str, since: int) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ from unfog import validation
 from unfog.live.config import Made
 from unfog.live.errors import ConflictError
 from unfog.maths.arrays import Array
-from unfog.validation import LARGEST, InputError, shown
+from unfog.validation import LARGEST, InputError, display
 
 ASKED = ("context", "unit", "arms", "key", "at", "noise", "forced", "probability")
 REQUEST = ("context", "unit", "arms", "at", "noise", "forced", "given")  # the fields of a request in the log
@@ -156,7 +156,7 @@ def _check_sequence(field: str, value: Any, size: int) -> list[Any]:
     if isinstance(value, np.ndarray):
         value = value.reshape(-1).tolist() if value.shape in ((size,), (1, size)) else None
     if isinstance(value, str | bytes) or not isinstance(value, Sequence) or len(value) != size:
-        raise InputError(field, shown(value), allowed)
+        raise InputError(field, display(value), allowed)
     return list(value)
 
 
@@ -164,13 +164,13 @@ def number(field: str, value: object, allowed: str = "a finite number") -> float
     """The value as a finite float; InputError for anything else, also for truth values and text."""
     result = value if type(value) is float else _to_float(field, value, allowed)
     if not -LARGEST <= result <= LARGEST:
-        raise InputError(field, shown(value), f"{allowed}, at most {LARGEST:g} in size")
+        raise InputError(field, display(value), f"{allowed}, at most {LARGEST:g} in size")
     return result
 
 
 def _to_float(field: str, value: object, allowed: str) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(field, shown(value), allowed)
+        raise InputError(field, display(value), allowed)
     try:
         return float(value)
     except OverflowError:
@@ -192,14 +192,14 @@ def _check_time(at: object) -> float:
     except (OverflowError, OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError("at", shown(at), allowed) from None
+        raise InputError("at", display(at), allowed) from None
 
 
 def _check_probability(value: object, forced: object) -> float:
     allowed = "a number above 0 and at most 1, and only where an arm is forced"
     chance = number("probability", value, allowed)
     if forced is None or not 0 < chance <= 1:
-        raise InputError("probability", shown(value), allowed)
+        raise InputError("probability", display(value), allowed)
     return chance
 
 
@@ -235,7 +235,7 @@ def several(field: str, batch: Any) -> list[dict[str, Any]]:
     items = validation.as_list(field, batch, "a list of mappings, one for each decision")
     for i, item in enumerate(items):
         if not isinstance(item, Mapping):
-            raise InputError(f"{field}[{i}]", shown(item), f"a mapping with {', '.join(ASKED)}")
+            raise InputError(f"{field}[{i}]", display(item), f"a mapping with {', '.join(ASKED)}")
         for name in item:
             if name not in ASKED:
                 raise InputError(f"{field}[{i}].{name}", "no such field", ", ".join(ASKED))
@@ -258,7 +258,7 @@ def refuse_keys(field: str, keys: Sequence[object], asks: Sequence[Ask]) -> None
     first: dict[object, Ask] = {}
     for i, (key, ask) in enumerate(zip(keys, asks, strict=True)):
         if key is not None and first.setdefault(key, ask).request != ask.request:
-            raise ConflictError(f"{field}[{i}].key", shown(key), "a key for each request of a batch")
+            raise ConflictError(f"{field}[{i}].key", display(key), "a key for each request of a batch")
 
 
 def decision(

@@ -24,7 +24,7 @@ from unfog.live.config import Made, Terms, fingerprint
 from unfog.live.errors import ConflictError
 from unfog.live.requests import REQUEST, Ask
 from unfog.live.state import State
-from unfog.validation import REFERENCE, InputError, shown
+from unfog.validation import REFERENCE, InputError, display
 
 if TYPE_CHECKING:
     from unfog.live.processor import Processor
@@ -220,7 +220,7 @@ def refuse_fields(body: Body, needed: tuple[str, ...], allowed: tuple[str, ...])
 def mapping(field: str, value: object) -> Mapping[str, Any]:
     """The value; InputError if it is not a mapping."""
     if not isinstance(value, Mapping):
-        raise InputError(field, shown(value), "a mapping")
+        raise InputError(field, display(value), "a mapping")
     return value
 
 
@@ -236,7 +236,7 @@ def check_terms(decision: object, key: object, body: Body) -> None:
     """Check the event with the terms of a problem."""
     for field, value in (("decision", decision), ("key", key)):
         if value is not None:
-            raise InputError(field, shown(value), "none: the terms of a problem have none")
+            raise InputError(field, display(value), "none: the terms of a problem have none")
     refuse_fields(body, *FIELDS["problem"])
     validation.check_name("uid", body["uid"])
     refuse_fields(mapping("fingerprints", body["fingerprints"]), (), ("features", "agent"))
@@ -253,13 +253,13 @@ def check(state: State, kind: str, decision: object, key: object, body: Body, ti
     if key is not None:
         validation.check_name("key", key)
     if kind in OUTCOMES and body.get("outcome") not in OUTCOMES[kind]:
-        raise InputError("outcome", shown(body.get("outcome")), ", ".join(OUTCOMES[kind]))
+        raise InputError("outcome", display(body.get("outcome")), ", ".join(OUTCOMES[kind]))
     if kind == "decide":
         _check_number(state, decision, body)
     elif kind in ("reward", "reveal", "void", "expire"):
         _check_decision_id(state, decision)
     elif decision is not None:
-        raise InputError("decision", shown(decision), "none: this event is about no decision")
+        raise InputError("decision", display(decision), "none: this event is about no decision")
     if not erased:
         _check_content(state, kind, str(decision), body, time)
 
@@ -268,9 +268,9 @@ def _check_number(state: State, decision: object, body: Body) -> None:
     """Check the number, id and arm of a decision: decisions come in their order."""
     number = body.get("number")
     if type(number) is not int or number != state.number:
-        raise InputError("number", shown(number), f"{state.number}, the next")
+        raise InputError("number", display(number), f"{state.number}, the next")
     if decision != state.id_of(state.number):
-        raise InputError("decision", shown(decision), state.id_of(state.number))
+        raise InputError("decision", display(decision), state.id_of(state.number))
     validation.check_name("arm", body.get("arm"))
 
 
@@ -279,7 +279,7 @@ def _check_decision_id(state: State, decision: object) -> None:
     first = validation.check_name("decision", decision).partition("-")[0]
     number = int(first) if first.isascii() and first.isdigit() and len(first) < 16 else -1
     if not 0 <= number < state.number or decision != state.id_of(number):
-        raise InputError("decision", shown(decision), "a decision of an event before")
+        raise InputError("decision", display(decision), "a decision of an event before")
 
 
 def _check_content(state: State, kind: str, decision: str, body: Body, time: float) -> None:
@@ -298,7 +298,7 @@ def check_decision(state: State, body: Body) -> None:
     check_context("denoised", body["denoised"], state)
     check_context("sd", body["sd"], state)
     if body.get("frozen", True) is not True:
-        raise InputError("frozen", shown(body["frozen"]), "true, or nothing")
+        raise InputError("frozen", display(body["frozen"]), "true, or nothing")
     for name, choice in mapping("shadow", body.get("shadow", {})).items():
         if name not in state.runners:
             raise InputError(f"shadow.{name}", "no such shadow", ", ".join(state.runners))
@@ -315,7 +315,7 @@ def _check_request(state: State, body: Body) -> Ask:
     for name, value in logged.items():
         value_now = ask.request.get(name)
         if value_now is None or value_now != value or type(value_now) is not type(value):
-            raise InputError(name, shown(value), "as it is logged")
+            raise InputError(name, display(value), "as it is logged")
     state.arms.check(ask)
     state.runners.refuse(ask.unit, state.moment(ask))
     return ask
@@ -328,9 +328,9 @@ def _check_chosen_arm(state: State, ask: Ask, body: Body) -> None:
         _check_choice(state, ask, body)
         return
     if body["arm"] != forced:
-        raise InputError("arm", shown(body["arm"]), forced)
+        raise InputError("arm", display(body["arm"]), forced)
     if body["probability"] != body.get("given") or type(body["probability"]) is bool:
-        raise InputError("probability", shown(body["probability"]), "that which was given, if any was")
+        raise InputError("probability", display(body["probability"]), "that which was given, if any was")
     _check_shares(state, ask, body["shares"])
 
 
@@ -338,7 +338,7 @@ def _check_choice(state: State, ask: Ask, choice: Body) -> None:
     """Check an arm that an agent chose, and its probability."""
     arms = state.arms.choice(ask)
     if choice["arm"] not in arms:
-        raise InputError("arm", shown(choice["arm"]), ", ".join(arms))
+        raise InputError("arm", display(choice["arm"]), ", ".join(arms))
     _check_share("probability", choice["probability"])
     _check_shares(state, ask, choice["shares"])
 
@@ -350,7 +350,7 @@ def _check_shares(state: State, ask: Ask, shares: object) -> None:
             raise InputError(f"shares.{name}", "no such arm", ", ".join(arms))
         _check_share(f"shares.{name}", share)
     if abs(sum(mapping("shares", shares).values()) - 1) > 1e-6:
-        raise InputError("shares", shown(shares), "shares that sum to 1")
+        raise InputError("shares", display(shares), "shares that sum to 1")
 
 
 def _check_share(field: str, value: object) -> None:
@@ -377,13 +377,13 @@ def _check_reveal(state: State, decision: str, body: Body) -> None:  # noqa: ARG
     raw = mapping("context", body["context"])
     context = requests.context_of("context", raw, state.terms.context, whole=False)
     if not context or None in context.values():
-        raise InputError("context", shown(raw), "numbers by name, one at least")
+        raise InputError("context", display(raw), "numbers by name, one at least")
     if (
         state.runner.agent.awaits_context
         and body["outcome"] == "learnt"
         and len(context) < len(state.terms.context)
     ):
-        raise InputError("context", shown(raw), "the whole context: this agent learns from no part")
+        raise InputError("context", display(raw), "the whole context: this agent learns from no part")
     if "then" in body:
         belief = mapping("then", body["then"])
         refuse_fields(belief, ("noisy", "denoised", "sd"), ())
@@ -393,7 +393,7 @@ def _check_reveal(state: State, decision: str, body: Body) -> None:  # noqa: ARG
 
 def _check_expire(state: State, decision: str, body: Body) -> None:
     if body["what"] not in ("reward", "context"):
-        raise InputError("what", shown(body["what"]), "reward, context")
+        raise InputError("what", display(body["what"]), "reward, context")
     if body["what"] == "context":
         return
     if "value" not in body:
@@ -426,15 +426,15 @@ def _check_expired_value(state: State, value: object) -> None:
 
 def _check_arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if not any(body.get(name) for name in ("add", "retire", "restore")):
-        raise InputError("arms", shown(sorted(body)), "add, retire or restore")
+        raise InputError("arms", display(sorted(body)), "add, retire or restore")
     for name in ("retire", "restore"):
         names = body.get(name, [""])
         if not isinstance(names, list):
-            raise InputError(name, shown(names), "a list of names")
+            raise InputError(name, display(names), "a list of names")
         for arm in body.get(name, ()):
             validation.check_name(name, arm)
     if "add" in body and validation.check_arms("add", mapping("add", body["add"])) != body["add"]:
-        raise InputError("add", shown(body["add"]), "names, each with its numbers or null")
+        raise InputError("add", display(body["add"]), "names, each with its numbers or null")
     state.refuse_arms(body)
 
 
@@ -443,7 +443,7 @@ def _check_freeze(state: State, decision: str, body: Body) -> None:  # noqa: ARG
         return
     validation.check_name("arm", body["arm"])
     if state.arms.vectors and body["arm"] not in state.arms.available:
-        raise InputError("arm", shown(body["arm"]), ", ".join(state.arms.available))
+        raise InputError("arm", display(body["arm"]), ", ".join(state.arms.available))
 
 
 def _check_shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
@@ -459,14 +459,14 @@ def _check_shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG
 
 def _check_leaving(state: State, body: Body) -> None:
     if body["leaves"] is not True:
-        raise InputError("leaves", shown(body["leaves"]), "true, or nothing")
+        raise InputError("leaves", display(body["leaves"]), "true, or nothing")
     if validation.check_name("agent", body["agent"]) not in state.runners:
         raise InputError("agent", body["agent"], "a shadow that there is")
 
 
 def _check_erase(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if type(body["decisions"]) is not int or not 0 < body["decisions"] <= state.number:
-        raise InputError("decisions", shown(body["decisions"]), "how many were erased")
+        raise InputError("decisions", display(body["decisions"]), "how many were erased")
 
 
 def _accept(state: State, decision: str, body: Body) -> None:

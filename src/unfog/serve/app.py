@@ -30,7 +30,7 @@ from unfog.serve.operations import OPERATIONS, Operation
 from unfog.serve.responses import Answer, Call, as_json, as_problem, body_of, headers_of, sent
 from unfog.serve.schemas import Erase, read
 from unfog.serve.service import Service
-from unfog.validation import InputError, shown
+from unfog.validation import InputError, display
 
 SMALL = 64 << 10  # bytes of a body that is parsed at once; a larger one would block other requests
 NAME, ID = 3, 5  # positions of a problem's name and of a decision's id in an address split at slashes
@@ -222,7 +222,7 @@ def _read_key(operation: Operation, headers: dict[bytes, bytes]) -> str | None:
         return None
     if not operation.once:
         allowed = f"one with {', '.join(one.id for one in OPERATIONS if one.once)} only"
-        raise InputError("Idempotency-Key", shown(header.decode("latin-1")), allowed)
+        raise InputError("Idempotency-Key", display(header.decode("latin-1")), allowed)
     try:
         return header.decode()
     except UnicodeDecodeError:

@@ -30,7 +30,7 @@ from unfog.live.sqlite_file import LAST
 from unfog.serve import errors
 from unfog.serve.errors import ServiceError
 from unfog.serve.http_client import Wire
-from unfog.validation import InputError, shown
+from unfog.validation import InputError, display
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -151,7 +151,7 @@ class Client:
         """Import an exported log, under its own name or another; returns how many events were new."""
         if list(modules):
             allowed = "nothing: whoever runs the service says which are allowed, with --allow-module"
-            raise InputError("modules", shown(modules), allowed)
+            raise InputError("modules", display(modules), allowed)
         text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
         name = validation.check_name("problem", _read_problem_name(text) if name is None else name)
         path = f"{address(name)}/events"
@@ -240,17 +240,17 @@ class Remote:
     ) -> dict[str, Receipt]:
         """Report the rewards of several decisions with one commit; if one is refused, all are."""
         if not isinstance(rewards, Mapping):
-            raise InputError("rewards", shown(rewards), "a mapping from decisions to rewards")
+            raise InputError("rewards", display(rewards), "a mapping from decisions to rewards")
         if not rewards:
             return {}
         values = {
             validation.check_name("decision", one): plain("value", value) for one, value in rewards.items()
         }
         if keys is not None and not isinstance(keys, Mapping):
-            raise InputError("keys", shown(keys), "a mapping from decisions to keys")
+            raise InputError("keys", display(keys), "a mapping from decisions to keys")
         for decision in keys or {}:
             if decision not in values:
-                raise InputError("keys", shown(decision), "decisions that are rewarded")
+                raise InputError("keys", display(decision), "decisions that are rewarded")
         own_keys = {one: _ensure_key((keys or {}).get(one)) for one in values}
         reply = self.client.post(f"{self._path}/rewards", {"rewards": values, "keys": own_keys}, again=True)
         return {one: Receipt(**receipt) for one, receipt in reply["receipts"].items()}
@@ -462,7 +462,7 @@ def _to_seconds(field: str, value: datetime | timedelta) -> float:
 
 def _check_name(field: str, name: object) -> str:
     if not isinstance(name, str):
-        raise InputError(field, f"the name {shown(name)}", "names that are text")
+        raise InputError(field, f"the name {display(name)}", "names that are text")
     return name
 
 

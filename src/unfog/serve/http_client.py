@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from unfog.live.errors import StoreError
 from unfog.serve.errors import JSON, LINES, raised
-from unfog.validation import InputError, shown
+from unfog.validation import InputError, display
 
 FIRST, LONGEST = 0.1, 30.0  # seconds before the first retry, and before any retry at most
 LONG = 3600.0  # timeout in seconds of requests that go through a whole log
@@ -144,7 +144,7 @@ def check_address(field: str, url: str, allowed: str) -> SplitResult:
     except (ValueError, AttributeError, TypeError):
         is_valid = False
     if not is_valid or parts.username is not None or parts.query or parts.fragment:
-        raise InputError(field, "with a name or a password" if "@" in str(url) else shown(url), allowed)
+        raise InputError(field, "with a name or a password" if "@" in str(url) else display(url), allowed)
     return parts
 
 

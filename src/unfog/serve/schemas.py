@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from unfog.live.config import FIELDS
 from unfog.live.requests import WORDS
 from unfog.serve.errors import InvalidJSONError
-from unfog.validation import LONGEST_NAME, InputError, shown
+from unfog.validation import LONGEST_NAME, InputError, display
 
 MOST = 1000  # decisions or rewards in one request
 DEEPEST = 16  # brackets within brackets: a matrix in a channel in a problem takes five
@@ -220,7 +220,7 @@ def _check_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(mapping) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         repeated = next(name for name, number in counts.items() if number > 1)
-        raise InvalidJSONError(f"the name {shown(repeated)[:80]} stands twice")
+        raise InvalidJSONError(f"the name {display(repeated)[:80]} stands twice")
     return mapping
 
 
@@ -257,7 +257,9 @@ def _depth(value: Any, above: int = 0) -> int:
 def checked(model: type[Model], data: Any) -> Model:
     """Validate data with a model; an InputError names the first wrong field."""
     if not isinstance(data, dict):
-        raise InputError("body", shown(data), f"an object with {', '.join(model.model_fields) or 'nothing'}")
+        raise InputError(
+            "body", display(data), f"an object with {', '.join(model.model_fields) or 'nothing'}"
+        )
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -273,7 +275,7 @@ def _field_path(loc: tuple[int | str, ...]) -> str:
 def _display_value(first: Any) -> str:
     if first["type"] == "missing":
         return "missing"
-    return "no such field" if first["type"] == "extra_forbidden" else shown(first["input"])
+    return "no such field" if first["type"] == "extra_forbidden" else display(first["input"])
 
 
 def _allowed(model: type[Body], first: Any) -> str:

@@ -22,7 +22,7 @@ from unfog.features import FeatureMap
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import RoundDraws, generator
 from unfog.theory import regret
-from unfog.validation import InputError, nearest, shown
+from unfog.validation import InputError, display, nearest
 from unfog.worlds.problem import Draws, Emission, Problem, Truth
 
 PRECISIONS = ("float32", "float64")
@@ -45,7 +45,7 @@ def precision_of(field: str, value: object) -> str:
         return value
     names = {name: name for name in PRECISIONS} | ALSO_CALLED
     near = names[value] if isinstance(value, str) and value in names else names.get(nearest(value, names), "")
-    raise InputError(field, shown(value), ", ".join(PRECISIONS), near)
+    raise InputError(field, display(value), ", ".join(PRECISIONS), near)
 
 
 class Job(NamedTuple):

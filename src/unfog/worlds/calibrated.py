@@ -21,7 +21,7 @@ from unfog.channel.channel import Units, as_it_is, standard
 from unfog.channel.fit_dynamics import check_periods
 from unfog.channel.studies import Asked, study
 from unfog.maths.arrays import Array
-from unfog.validation import InputError, Numbers, shown
+from unfog.validation import InputError, Numbers, display
 from unfog.worlds.composed import LAWS
 from unfog.worlds.synthetic import GaussianProblem, Synthetic
 
@@ -53,7 +53,7 @@ class Calibrated(Calibration):
         With `standardise=False` the world is in the sensor's units, and its priors must be, too.
         """
         if not (isinstance(world, type) and issubclass(world, Synthetic)):
-            raise InputError("world", shown(world), "unfog.GaussianProblem or unfog.LogisticProblem")
+            raise InputError("world", display(world), "unfog.GaussianProblem or unfog.LogisticProblem")
         units = self.units if validation.flag("standardise", standardise) else as_it_is(self.channel)
         laws: dict[str, Any] = {name: units.noise(getattr(self, name)) for name in LAWS[1:]}
         laws |= {LAWS[0]: units.inside(self.context_mean), "bias": self.bias / units.scale}

@@ -253,7 +253,7 @@ def check_share(field: str, share: object, most: float) -> None:
     """Raise InputError unless the share is a number from 0 to `most`."""
     number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
     if not number or not 0 <= share <= most:  # type: ignore[operator]
-        raise InputError(field, validation.shown(share), f"a number from 0 to {most:g}")
+        raise InputError(field, validation.display(share), f"a number from 0 to {most:g}")
 
 
 def _read_covariance(field: str, value: Numbers, known: Knowledge) -> Array | None:

@@ -26,7 +26,7 @@ from unfog.evaluation.readers import live, ndjson, obp, table
 from unfog.evaluation.readers.live import Opener, ReaderOptions
 from unfog.evaluation.readers.obp import to_obp
 from unfog.evaluation.readers.table import Columns
-from unfog.validation import InputError, positive, shown
+from unfog.validation import InputError, display, positive
 
 __all__ = ["Columns", "Opener", "read", "to_obp"]
 
@@ -82,7 +82,7 @@ def _read_object(log: Any, options: ReaderOptions) -> Log:
     if isinstance(log, live.Problem):
         options.only("a live problem", *live.TAKES)
         return live.read(log.events(), options.problem, options.arms)
-    raise InputError("log", shown(log), ANY)
+    raise InputError("log", display(log), ANY)
 
 
 def _read_path(path: Path, options: ReaderOptions) -> Log:
@@ -109,7 +109,7 @@ def _read_columns(columns: Any) -> Columns | None:
         return table.from_mapping(columns)
     if columns is None or isinstance(columns, Columns):
         return columns
-    raise InputError("columns", shown(columns), "Columns(…), a mapping, or a path to a file of TOML")
+    raise InputError("columns", display(columns), "Columns(…), a mapping, or a path to a file of TOML")
 
 
 def _check_names(field: str, names: Sequence[str]) -> list[str]:
@@ -119,5 +119,5 @@ def _check_names(field: str, names: Sequence[str]) -> list[str]:
     except (TypeError, ValueError, RecursionError):  # it is no list, or of what cannot be written
         texts = []
     if not texts or len(set(texts)) < len(texts):
-        raise InputError(field, shown(names), "a list of names, each once")
+        raise InputError(field, display(names), "a list of names, each once")
     return texts

@@ -29,7 +29,7 @@ from unfog.evaluation.log import Log
 from unfog.evaluation.readers import table
 from unfog.evaluation.readers.table import Columns
 from unfog.maths.arrays import Array, Bools
-from unfog.validation import InputError, shown
+from unfog.validation import InputError, display
 
 Fields = Mapping[str, Any]
 Event = Mapping[str, Any]
@@ -97,7 +97,7 @@ class ReaderOptions(NamedTuple):
             value = getattr(self, name)
             if value is not None and name not in accepts:
                 field = "coordinates of the context" if name == "coordinates" else name
-                actual = value if isinstance(value, str) else shown(value)
+                actual = value if isinstance(value, str) else display(value)
                 raise InputError(field, actual, f"nothing, for {what}: {why}")
         return self
 
@@ -178,7 +178,7 @@ class Fold:
         law = {name: floor / len(choice) for name in choice}
         for name, share in numbers(where, event, "shares").items():
             if name not in law:
-                raise InputError(f"{where}, shares", shown(name), f"arms of that time: {', '.join(choice)}")
+                raise InputError(f"{where}, shares", display(name), f"arms of that time: {', '.join(choice)}")
             law[name] += (1 - floor) * share
         return law
 
@@ -231,7 +231,7 @@ def of_store(store: Store, problem: str | None, arms: Sequence[str] | None) -> L
     if problem is None and len(names) == 1:
         problem = names[0]
     if problem is None or problem not in names:
-        actual = "not said, and there are several" if problem is None and names else shown(problem)
+        actual = "not said, and there are several" if problem is None and names else display(problem)
         raise InputError("problem", actual, ", ".join(names) or "none: the store is empty")
     return read(store.events(problem), problem, arms)
 
@@ -355,7 +355,7 @@ def as_number(field: str, value: object) -> float:
             return float(value)
     except OverflowError:
         pass
-    raise InputError(field, "nothing" if value is None else shown(value), "a number")
+    raise InputError(field, "nothing" if value is None else display(value), "a number")
 
 
 def numbers(where: str, fields: Fields, name: str) -> dict[str, float]:
@@ -381,4 +381,4 @@ def some_names(where: str, fields: Fields, name: str) -> list[str]:
 
 
 def _display_field(fields: Fields, name: str) -> str:
-    return "nothing" if fields.get(name) is None else shown(fields[name])
+    return "nothing" if fields.get(name) is None else display(fields[name])

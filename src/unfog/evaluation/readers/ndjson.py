@@ -30,7 +30,7 @@ from unfog.evaluation.readers import live, table
 from unfog.evaluation.readers.live import Fields, ReaderOptions
 from unfog.evaluation.readers.table import even
 from unfog.maths.arrays import Array, Bools
-from unfog.validation import InputError, shown
+from unfog.validation import InputError, display
 
 MARKS = frozenset({"_label_cost", "_label_probability", "_labelIndex", "_label_Action", "c", "RewardValue"})
 TAKES = ("arms", "coordinates", "probability")  # of what a caller may say
@@ -143,7 +143,7 @@ def passed_over(line: int, event: Fields) -> str:
         return "events that were not to be learnt from (_skipLearn)"
     later = event.get("o") or []
     if not isinstance(later, list):
-        raise InputError(f"line {line}, o", shown(later), "a list of what was observed later")
+        raise InputError(f"line {line}, o", display(later), "a list of what was observed later")
     was_taken = any(one.get("ActionTaken") for one in later if isinstance(one, Mapping))
     is_deferred = event.get("DeferredAction") and not was_taken
     return "events whose action was never taken (deferred, not activated)" if is_deferred else ""
@@ -176,7 +176,7 @@ def actions(line: int, event: Fields) -> Sequence[Any]:
         raise InputError(f"line {line}", "_slots", "one action a decision: slates are not read")
     options = context.get("_multi") if isinstance(context, Mapping) else None
     if not isinstance(options, list) or not options:
-        raise InputError(f"line {line}, c._multi", shown(options), "a list of actions")
+        raise InputError(f"line {line}, c._multi", display(options), "a list of actions")
     return options
 
 
@@ -199,7 +199,7 @@ def _check_actions_stay(decisions: Sequence[Line], choices: Sequence[Sequence[An
         for i, option in enumerate(options):
             if first.setdefault(i, option) != option:
                 allowed = f"what it was in lines before; else {ONCE}"
-                raise InputError(f"line {line}, action {i + 1}", shown(option), allowed)
+                raise InputError(f"line {line}, action {i + 1}", display(option), allowed)
 
 
 def event(
@@ -227,7 +227,7 @@ def _read_choice(where: str, record: Fields, number: int) -> int:
     label, shift = ("_label_Action", 0) if "_label_Action" in record else ("_labelIndex", 1)
     value, allowed = record.get(label), f"a number from {1 - shift} to {number - shift}"
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value + shift <= number:
-        raise InputError(f"{where}, {label}", "nothing" if value is None else shown(value), allowed)
+        raise InputError(f"{where}, {label}", "nothing" if value is None else display(value), allowed)
     return value + shift
 
 
@@ -240,7 +240,7 @@ def _read_law(where: str, record: Fields, names: tuple[str, ...]) -> dict[str, f
     match = isinstance(ranked, list) and isinstance(chances, list) and len(ranked) == len(chances)
     if not match or not all(type(number) is int for number in ranked) or sorted(ranked) != numbers:
         allowed = f"both as long as there are actions, which are {len(names)}, and each of them once"
-        raise InputError(f"{where}, a and p", f"{shown(ranked)} and {shown(chances)}", allowed)
+        raise InputError(f"{where}, a and p", f"{display(ranked)} and {display(chances)}", allowed)
     pairs = zip(ranked, chances, strict=True)
     return {names[action - 1]: live.as_number(f"{where}, p", chance) for action, chance in pairs}
 
@@ -268,7 +268,7 @@ def _build_contexts(
         by_name = {**{name: name for name in full_names}, **{last: name for name, last in labels.items()}}
         for one in coordinates:
             if one not in by_name:
-                raise InputError("context", shown(one), f"numbers of the context: {', '.join(by_name)}")
+                raise InputError("context", display(one), f"numbers of the context: {', '.join(by_name)}")
         full_names, labels = (
             [by_name[name] for name in coordinates],
             {by_name[name]: name for name in coordinates},

@@ -37,7 +37,7 @@ from unfog._table import HEADER, Column, check_there, counted, first
 from unfog.evaluation import log as logs
 from unfog.evaluation.log import WITHOUT, Log
 from unfog.maths.arrays import Array, Bools, Ints
-from unfog.validation import LONGEST_LOOKED_UP, InputError, shown
+from unfog.validation import LONGEST_LOOKED_UP, InputError, display
 
 ONE = ("arm", "reward", "time", "unit")
 LEARNT = ("learnt", "waits")  # outcomes of decisions whose reward counts
@@ -69,10 +69,10 @@ class Columns:
         """Raise InputError for what is not a name of a column."""
         for name in ONE:
             if not isinstance(getattr(self, name), str | None):
-                raise InputError(f"columns.{name}", shown(getattr(self, name)), "the name of a column")
+                raise InputError(f"columns.{name}", display(getattr(self, name)), "the name of a column")
         if isinstance(self.context, str) or isinstance(self.true, str):
             one = "context" if isinstance(self.context, str) else "true"
-            raise InputError(f"columns.{one}", shown(getattr(self, one)), "a list of names of columns")
+            raise InputError(f"columns.{one}", display(getattr(self, one)), "a list of names of columns")
 
 
 class ColumnRoles(NamedTuple):
@@ -118,7 +118,7 @@ def from_mapping(mapping: Mapping[str, Any]) -> Columns:
     """The columns that a mapping names."""
     known = [column_field.name for column_field in fields(Columns)]
     if not isinstance(mapping, Mapping):
-        raise InputError("columns", shown(mapping), f"a table of {', '.join(known)}")
+        raise InputError("columns", display(mapping), f"a table of {', '.join(known)}")
     for name in mapping:
         if name not in known:
             raise InputError(f"columns.{name}", "no such field", ", ".join(known))
@@ -135,7 +135,7 @@ def find_roles(
     context = _find_context(columns, names, coordinates)
     called = tuple(name.removeprefix("context.") for name in context) if coordinates is None else coordinates
     if len(called) != len(context):
-        raise InputError("coordinates", shown(coordinates), f"a name for each of {', '.join(context)}")
+        raise InputError("coordinates", display(coordinates), f"a name for each of {', '.join(context)}")
     by_arm = dict(columns.probabilities) or {
         name.removeprefix("probability."): name for name in names if name.startswith("probability.")
     }
@@ -188,11 +188,11 @@ def _find_true(
     if not isinstance(true, Mapping):
         if len(true) != len(context):
             allowed = f"a column for each of {', '.join(context)}; or a mapping from them"
-            raise InputError("columns.true", shown(list(true)), allowed)
+            raise InputError("columns.true", display(list(true)), allowed)
         true = dict(zip(context, true, strict=True))
     for one in true:
         if one not in by_name:
-            raise InputError("columns.true", shown(one), f"columns of the context: {', '.join(context)}")
+            raise InputError("columns.true", display(one), f"columns of the context: {', '.join(context)}")
     return {by_name[one]: check_there(names, "true", column) for one, column in true.items()}
 
 

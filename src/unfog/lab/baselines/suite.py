@@ -33,7 +33,7 @@ from unfog.maths.arrays import Array
 from unfog.maths.statistics import estimate
 from unfog.simulation import MOST_SEED, engines, plan
 from unfog.simulation.executors import MOST_WORKERS
-from unfog.validation import InputError, count, flag, one_of, shown
+from unfog.validation import InputError, count, display, flag, one_of
 from unfog.worlds.problem import Problem
 
 SEED = 1000
@@ -170,7 +170,7 @@ def _check_names(field: str, names: Sequence[str]) -> dict[str, None]:
         or not isinstance(names, Sequence)
         or not all(isinstance(n, str) for n in names)
     ):
-        raise InputError(field, shown(names), "a list of names")
+        raise InputError(field, display(names), "a list of names")
     return dict.fromkeys(names)
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from unfog.simulation.engines import Engine
 from unfog.simulation.job import Job, Part, Task, Tick
-from unfog.validation import InputError, count, nearest, shown
+from unfog.validation import InputError, count, display, nearest
 
 NAMES = ("serial", "processes", "dask", "ray")
 CLUSTERS = {"dask": "a scheduler of Dask", "ray": "a cluster of Ray"}
@@ -97,7 +97,7 @@ def executor(on: str | None, workers: int | None = None) -> Executor | None:
     if on == "processes":
         return Processes(workers or cores())
     if name not in ("dask", "ray") or (on != name and not address):
-        raise InputError("on", shown(on), ALLOWED, nearest(name, NAMES))
+        raise InputError("on", display(on), ALLOWED, nearest(name, NAMES))
     if address and endpoint(address) is None:
         raise InputError("on", repr(on), f"{name}://HOST:PORT, PORT a number from 1 to {MOST_PORT}")
     return _make_remote(name, address, workers)

@@ -1,4 +1,4 @@
-"""Which name was meant: found where a refusal is made, in Python as on the command line."""
+"""Suggestions for mistyped names, in Python as on the command line."""
 
 from copy import deepcopy
 from pathlib import Path
