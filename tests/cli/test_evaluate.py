@@ -122,7 +122,7 @@ def test_a_live_store_and_its_export_say_the_same(capsys: Capture) -> None:
     dice = np.random.default_rng(3)
     with library.live.open("live.unfog") as store:
         problem = store.problem(
-            "walks", context=["steps", "sleep"], arms=list(ARMS), channel=CHANNEL, floor=0.6, seed=2
+            "walks", context=["steps", "sleep"], arms=list(ARMS), channel=CHANNEL, epsilon=0.6, seed=2
         )
         for noisy in DAYS.noisy[:60]:
             made = problem.decide(dict(zip(("steps", "sleep"), noisy.tolist(), strict=True)))

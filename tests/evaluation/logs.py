@@ -24,11 +24,11 @@ def drawn(chance: Array, rng: np.random.Generator) -> Ints:
     return np.asarray((rng.random(len(chance))[:, None] > chance.cumsum(axis=1)[:, :-1]).sum(axis=1))
 
 
-def liking(theta: Array, noisy: Array, floor: float = 0.3) -> Array:
+def liking(theta: Array, noisy: Array, epsilon: float = 0.3) -> Array:
     """Probabilities (n, K) of who likes arms by theta (K, d + 1) and the noisy context, zero where lost."""
     score = theta[:, 0] + np.nan_to_num(noisy - MEAN[: noisy.shape[1]]) @ theta[:, 1:].T
     chance = np.exp(score - score.max(axis=1, keepdims=True))
-    return np.asarray((1 - floor) * chance / chance.sum(axis=1, keepdims=True) + floor / len(theta))
+    return np.asarray((1 - epsilon) * chance / chance.sum(axis=1, keepdims=True) + epsilon / len(theta))
 
 
 class World:

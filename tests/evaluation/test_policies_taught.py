@@ -17,7 +17,7 @@ from unfog.evaluation.policies import log_agent, taught
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 
-N, FLOOR = 30, 0.2
+N, EPSILON = 30, 0.2
 WORLD = World(d=2, arms=3)
 
 
@@ -39,7 +39,7 @@ def lived(path: Path) -> tuple[Log, dict[str, Array]]:
         terms: dict[str, Any] = {
             "channel": WORLD.channel,
             "agent": "late",
-            "floor": FLOOR,
+            "epsilon": EPSILON,
             "reward_var": 1.0,
             "seed": 4,
         }
@@ -66,7 +66,7 @@ def test_an_agent_taught_by_a_log_says_what_it_said_live(tmp_path: Path) -> None
     assert set(said) == {"late", "gaps"}
     for name, expected in said.items():
         found = taught(log_agent(name, Scene(log, WORLD.channel)))
-        np.testing.assert_allclose((1 - FLOOR) * found + FLOOR / 3, expected, atol=1e-12)
+        np.testing.assert_allclose((1 - EPSILON) * found + EPSILON / 3, expected, atol=1e-12)
 
 
 def test_past_rounds_are_learnt_from_again_after_the_agents_lag(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,8 @@ def plain(store: Store, name: str = "walks", **more: Any) -> Problem:
 
 def test_an_arm_that_is_added_is_as_one_that_was_there_and_never_chosen(store: Store) -> None:
     """With per_arm an arm brings features of its own: against a problem made with all four."""
-    later = plain(store, "later", floor=0)
-    first = plain(store, "first", floor=0, arms=[*VECTORS, "new"])
+    later = plain(store, "later", epsilon=0)
+    first = plain(store, "first", epsilon=0, arms=[*VECTORS, "new"])
     for i in range(12):
         context, forced = [i / 5 - 1, 0.3 - i / 9], [*VECTORS][i % 3]
         for problem in (later, first):
@@ -61,7 +61,7 @@ def test_what_others_decided_is_learnt_from(store: Store) -> None:
 
 
 def test_arms_that_come_with_the_decision(store: Store) -> None:
-    walks = plain(store, features="product", arms=None, arm_size=2, floor=0.2)
+    walks = plain(store, features="product", arms=None, arm_size=2, epsilon=0.2)
     rng = np.random.default_rng(3)
     for i in range(20):
         arms = {f"item {i} {k}": rng.normal(size=2).tolist() for k in range(2 + i % 4)}
@@ -80,8 +80,8 @@ def test_arms_that_come_with_the_decision(store: Store) -> None:
 
 
 def test_vectors_that_come_are_learnt_from_as_those_that_were_there(store: Store) -> None:
-    fixed = plain(store, "fixed", features="product", arms=VECTORS, floor=0)
-    brought = plain(store, "brought", features="product", arms=None, arm_size=2, floor=0)
+    fixed = plain(store, "fixed", features="product", arms=VECTORS, epsilon=0)
+    brought = plain(store, "brought", features="product", arms=None, arm_size=2, epsilon=0)
     for i in range(15):
         context = [np.sin(i), np.cos(2 * i)]
         one, other = fixed.decide(context), brought.decide(context, arms=VECTORS)

@@ -53,7 +53,7 @@ def test_other_terms(tmp_path: Path) -> None:
         "standardise": False,
         "agent": "naive",
         "seed": 12,
-        "floor": 0.1,
+        "epsilon": 0.1,
         "wait": "31m",
         "default_reward": 0.5,
         "learn": "at_once",

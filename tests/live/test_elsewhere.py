@@ -38,7 +38,7 @@ def test_another_processor_takes_the_same_of_arms_that_tie(tmp_path: Path, here:
 
 def test_a_decision_may_differ_by_rounding_alone(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
-        live = problem(store, agent="unfog", floor=0.1)
+        live = problem(store, agent="unfog", epsilon=0.1)
         live.shadow("naive")
         for reading in ([1.0, -2.0], [0.5, 1.0]):
             live.reward(live.decide(reading).id, 1.0)

@@ -22,9 +22,9 @@ from unfog.validation import InputError
 TERMS: list[dict[str, Any]] = [
     {"wait": 40, "reveal_within": 60},
     {"agent": "late", "wait": 30, "default_reward": 0.25, "combine": "mean", "reveal_within": 20},
-    {"agent": "alg2", "floor": 0.0, "wait": 40, "reveal_within": 30},
-    {"agent": "naive", "floor": 0.3, "combine": "first", "reveal_within": None},
-    {"agent": "unfog-thompson", "floor": 0.0},
+    {"agent": "alg2", "epsilon": 0.0, "wait": 40, "reveal_within": 30},
+    {"agent": "naive", "epsilon": 0.3, "combine": "first", "reveal_within": None},
+    {"agent": "unfog-thompson", "epsilon": 0.0},
 ]
 
 

@@ -13,30 +13,30 @@ from unfog.live.history import Around
 ARMS = ("a", "b", "c")
 
 
-def around(floor: float) -> Around:
-    return Around(10, ("x",), floor, {arm: i for i, arm in enumerate(ARMS)}, ((0, ("a", "b")), (5, ARMS)))
+def around(epsilon: float) -> Around:
+    return Around(10, ("x",), epsilon, {arm: i for i, arm in enumerate(ARMS)}, ((0, ("a", "b")), (5, ARMS)))
 
 
-def with_floor(shares: dict[str, float], choice: tuple[str, ...], floor: float) -> dict[str, float]:
-    return {arm: floor / len(choice) + (1 - floor) * shares.get(arm, 0.0) for arm in choice}
+def with_epsilon(shares: dict[str, float], choice: tuple[str, ...], epsilon: float) -> dict[str, float]:
+    return {arm: epsilon / len(choice) + (1 - epsilon) * shares.get(arm, 0.0) for arm in choice}
 
 
-@pytest.mark.parametrize("floor", [0.0, 0.2])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
 @pytest.mark.parametrize("number", [3, 7])
 @pytest.mark.parametrize("arms", [None, ["b", "c"], ["a"]])
 def test_weights_make_the_mean_what_the_other_would_have_earned(
-    floor: float, number: int, arms: list[str] | None
+    epsilon: float, number: int, arms: list[str] | None
 ) -> None:
     """Summed over every arm that might be taken, with its probability; exactly."""
     chance, rewards = np.random.default_rng(3), {"a": 1.0, "b": -2.0, "c": 0.5}
     choice = tuple(arms) if arms else (ARMS if number >= 5 else ARMS[:2])
     for _ in range(20):
         own, other = (dict(zip(choice, chance.dirichlet([1.0] * len(choice)), strict=True)) for _ in range(2))
-        p, q = with_floor(own, choice, floor), with_floor(other, choice, floor)
+        p, q = with_epsilon(own, choice, epsilon), with_epsilon(other, choice, epsilon)
         earned = 0.0
         for arm in choice:
             body = {"number": number, "arm": arm, "probability": p[arm], "shares": own, "arms": arms}
-            earned += p[arm] * rewards[arm] * history.weight(around(floor), body, {"shares": other})
+            earned += p[arm] * rewards[arm] * history.weight(around(epsilon), body, {"shares": other})
         assert earned == pytest.approx(sum(q[arm] * rewards[arm] for arm in choice), abs=1e-12)
 
 
@@ -44,7 +44,7 @@ SURE = {"number": 7, "arm": "a", "probability": 1.0, "shares": {"a": 1.0}}
 
 
 @pytest.mark.parametrize(
-    ("floor", "body", "shares", "wanted"),
+    ("epsilon", "body", "shares", "wanted"),
     [
         (0.0, SURE, {"a": 1.0}, 1.0),
         (0.0, SURE, {"b": 1.0}, None),  # what b would have paid cannot be known
@@ -59,9 +59,9 @@ SURE = {"number": 7, "arm": "a", "probability": 1.0, "shares": {"a": 1.0}}
     ],
 )
 def test_decisions_that_say_nothing_have_no_weight(
-    floor: float, body: dict[str, Any], shares: dict[str, float], wanted: float | None
+    epsilon: float, body: dict[str, Any], shares: dict[str, float], wanted: float | None
 ) -> None:
-    found = history.weight(around(floor), body, {"shares": shares})
+    found = history.weight(around(epsilon), body, {"shares": shares})
     assert isnan(found) if wanted is None else found == pytest.approx(wanted)
 
 

@@ -76,7 +76,7 @@ def driven_in(
         channel=known,
         agent=agent,
         seed=seed,
-        floor=0,
+        epsilon=0,
         **given,
     )
     for emission, decision in trial:

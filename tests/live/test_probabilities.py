@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from tests.live.ground import ARMS, opened, problem
 from unfog.live import Problem
 
-FLOOR = 0.2
+EPSILON = 0.2
 SUBSETS: list[list[str] | None] = [None, ["a", "b"], ["c", "a"], ["b"]]
 
 
@@ -31,7 +31,7 @@ def surplus(live: Problem, number: int, seed: int) -> tuple[float, int, float]:
         assert list(made.probabilities) == choice
         assert made.probability == made.probabilities[made.arm]
         assert chances.sum() == pytest.approx(1, abs=1e-12)
-        assert chances.min() >= FLOOR / len(choice) - 1e-15
+        assert chances.min() >= EPSILON / len(choice) - 1e-15
         paid = slopes[made.arm] * x[0] + 0.3 + dice.normal()
         uniform = np.mean([slopes[arm] * x[0] + 0.3 for arm in choice])
         weighed.append(paid / len(choice) / made.probability - uniform)
@@ -56,7 +56,7 @@ def surplus(live: Problem, number: int, seed: int) -> tuple[float, int, float]:
 
 def check(path: Path, agent: str, number: int) -> None:
     with opened(path) as store:
-        live = problem(store, agent=agent, floor=FLOOR, wait=None, seed=21)
+        live = problem(store, agent=agent, epsilon=EPSILON, wait=None, seed=21)
         statistic, freedom, error = surplus(live, number, 22)
     assert freedom >= 4
     assert chi2.sf(statistic, freedom) > 0.001
@@ -71,7 +71,7 @@ def test_arms_are_taken_as_often_as_logged(tmp_path: Path, agent: str) -> None:
 
 def test_probabilities_of_an_old_decision_are_those_of_its_time(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
-        live = problem(store, floor=FLOOR)
+        live = problem(store, epsilon=EPSILON)
         first = live.decide([0, 1], key="k")
         live.retire_arm("a")
         live.freeze("b")

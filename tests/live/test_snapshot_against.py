@@ -55,7 +55,7 @@ def test_what_is_not_as_the_log_says_is_put_right(tmp_path: Path, monkeypatch: p
     with opened(tmp_path, player) as store:
         walks = store.problem("walks")
         store.processor.cache.save()
-        store.processor.cache.get("walks").floor.random()
+        store.processor.cache.get("walks").exploration.random()
         wrong = store.problem("walks").fingerprint()
         beside(monkeypatch, lambda: player.play(walks, 20))
         assert not store.replay()["walks"].same
@@ -82,9 +82,9 @@ def test_a_log_that_changes_all_the_time_is_said_to(tmp_path: Path, monkeypatch:
 
         def drop() -> None:
             store.processor.cache.clear()
-            store.processor.cache.get("walks").floor.random()
+            store.processor.cache.get("walks").exploration.random()
 
-        store.processor.cache.get("walks").floor.random()
+        store.processor.cache.get("walks").exploration.random()
         beside(monkeypatch, drop, times=snapshot.TRIES)
         with pytest.raises(StoreError, match="ask again"):
             store.replay()

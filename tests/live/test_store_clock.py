@@ -96,7 +96,7 @@ def many(path: Path, agent: str, number: int) -> None:
     channel = {"context_mean": 0.0, "context_cov": 1.0, "noise_cov": 0.5, "bias_cov": 0.5}
     names, dice = [f"x{i}" for i in range(size)], np.random.default_rng(4)
     with opened(path, Hand()) as store:
-        live = problem(store, context=names, channel=channel, agent=agent, wait="30m", floor=0.1)
+        live = problem(store, context=names, channel=channel, agent=agent, wait="30m", epsilon=0.1)
         live.decide(dice.normal(size=size))
         tracemalloc.start()
         with store.together():

@@ -132,7 +132,7 @@ def wrongs(place: Store | Client, clock: Hand) -> Errors:
         lambda: walks.belief("nobody"),
         lambda: place.problem("nothing"),
         lambda: list(place.events("nothing")),
-        lambda: place.problem("walks", floor=0.5),
+        lambda: place.problem("walks", epsilon=0.5),
         lambda: place.problem("other", contexts=["x"]),  # type: ignore[call-arg]
         lambda: place.problem("other", context=["x"], arms=["a"], channel={"noise_cov": 1}),
         lambda: place.take_in(['{"kind": "decide", "problem": "x"}\n']),

@@ -50,7 +50,7 @@ CONTEXT, ARMS = ("steps", "sleep"), ("send", "wait")
 MEAN, SPREAD = np.array([6000.0, 7.0]), np.array([2000.0, 1.0])
 NOISE, BIAS = np.array([1000.0, 0.5]), np.array([2000.0, 0.3])  # standard deviations
 THETA = np.array([[0.2, -1.0, 0.4], [0.0, 0.0, 0.0]])  # of each arm: an intercept, and slopes in deviations
-FLOOR = 0.2  # the share of random decisions, from which other policies can be evaluated
+EPSILON = 0.2  # the share of random decisions, from which other policies can be evaluated
 VOID, SILENT, REVEALED, LOST = 0.05, 0.05, 0.5, 0.1  # shares of decisions
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 DELAY, WAIT = 40 * MINUTE, "2h"
@@ -228,7 +228,7 @@ def problem_params() -> dict[str, Any]:
         "bias": 0.0,
     }
     params = {"context": list(CONTEXT), "arms": list(ARMS), "channel": channel, "agent": AGENT}
-    return {**params, "floor": FLOOR, "wait": WAIT, "reveal_within": "2d"}
+    return {**params, "epsilon": EPSILON, "wait": WAIT, "reveal_within": "2d"}
 
 
 def unit(patient: int) -> str:
@@ -330,7 +330,7 @@ def _reward_lines(history: Played) -> list[str]:
     outro = prose(
         f"Over {RIVAL}, {AGENT} earned {difference.mean:+.3f} ± {difference.half_width:.3f} a decision"
         f" by the log, {difference.truth:+.3f} in truth.",
-        f"(One decision in {1 / FLOOR:.0f} was a coin's, for both; that is what lets the log compare.)",
+        f"(One decision in {1 / EPSILON:.0f} was a coin's, for both; that is what lets the log compare.)",
     )
     return [*intro, *align(rows), *outro]
 

@@ -1,11 +1,12 @@
 """The arms of a live problem: which exist, which may be chosen, and with which probability each is chosen.
 
-With a floor f and K arms that may be chosen, an arm that the agent takes with probability p is taken with
+With K arms that may be chosen, an arm that the agent takes with probability p is taken with
 
-    (1 - f) p + f / K:
+    (1 - epsilon) p + epsilon / K:
 
-in a share f of decisions an arm is drawn uniformly, from a random stream of its own. These probabilities are
-exact, and none is below f / K, so that the log can say what another policy would have earned.
+in a share epsilon of decisions an arm is drawn uniformly, from a random stream of its own. These
+probabilities are exact, and none is below epsilon / K, so that the log can say what another policy would have
+earned.
 """
 
 from collections.abc import Mapping
@@ -86,14 +87,14 @@ class Arms:
     def mixed(self, ask: Ask, index: int, shares: Array, uniforms: Array | None) -> dict[str, Any]:
         """The arm that is taken and its probability, and the agent's own shares where they are not zero.
 
-        `uniforms` are two uniform random numbers for the floor; None if there is no floor.
+        `uniforms` are two uniform random numbers to explore with; None if epsilon is 0.
         """
         order = self.order if ask.vectors is None else list(ask.vectors)
-        choice, floor = self.choice(ask), self.made.terms.floor
+        choice, epsilon = self.choice(ask), self.made.terms.epsilon
         arm, chances = order[index], {order[i]: x for i, x in enumerate(shares.tolist()) if x}
-        if uniforms is not None and uniforms[0] < floor:
+        if uniforms is not None and uniforms[0] < epsilon:
             arm = choice[min(int(uniforms[1] * len(choice)), len(choice) - 1)]
-        chance = floor / len(choice) + (1 - floor) * chances.get(arm, 0.0)
+        chance = epsilon / len(choice) + (1 - epsilon) * chances.get(arm, 0.0)
         return {"arm": arm, "probability": chance, "shares": chances}
 
     def obeyed(self, ask: Ask, choice: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +107,9 @@ class Arms:
 
     def probabilities(self, body: Mapping[str, Any]) -> dict[str, float]:
         """The probability of each arm that the agent may take, from a decision's event."""
-        return self._with_floor(body, body["shares"], 0.0 if body.get("frozen") else self.made.terms.floor)
+        return self._with_epsilon(
+            body, body["shares"], 0.0 if body.get("frozen") else self.made.terms.epsilon
+        )
 
     def shadows(self, body: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """The choices of the shadows, from a decision's event."""
@@ -114,18 +117,18 @@ class Arms:
             name: {
                 "arm": choice["arm"],
                 "probability": choice["probability"],
-                "probabilities": self._with_floor(body, choice["shares"], self.made.terms.floor),
+                "probabilities": self._with_epsilon(body, choice["shares"], self.made.terms.epsilon),
             }
             for name, choice in body.get("shadow", {}).items()
         }
 
-    def _with_floor(
-        self, body: Mapping[str, Any], shares: Mapping[str, float], floor: float
+    def _with_epsilon(
+        self, body: Mapping[str, Any], shares: Mapping[str, float], epsilon: float
     ) -> dict[str, float]:
         choice = body.get("arms") or self.available_at(body["number"])
-        chances = dict.fromkeys(choice, floor / len(choice))
+        chances = dict.fromkeys(choice, epsilon / len(choice))
         for name, share in shares.items():
-            chances[name] += (1 - floor) * share
+            chances[name] += (1 - epsilon) * share
         return chances
 
     def refuse(self, body: Mapping[str, Any]) -> None:

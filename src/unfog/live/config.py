@@ -152,7 +152,7 @@ def _check_seed(field: str, value: Any) -> int:
     return secrets.randbits(32) if value is None else validation.count(field, value, 0, LARGEST_SEED)
 
 
-def _check_floor(field: str, value: Any) -> float:
+def _check_epsilon(field: str, value: Any) -> float:
     if validation.not_negative(field, value) > 1:
         raise InputError(field, value, "a number from 0 to 1")
     return float(value)
@@ -222,7 +222,7 @@ class GivenTerms(TypedDict, total=False):
     standardise: Annotated[bool, Field("boolean", validation.flag, True)]
     agent: Annotated[str | Agent, Field("reference", _check_agent, "unfog")]
     seed: Annotated[int | None, Field("integer or null", _check_seed, follows=True)]
-    floor: Annotated[float, Field("share", _check_floor, 0.05)]
+    epsilon: Annotated[float, Field("share", _check_epsilon, 0.05)]
     wait: Annotated[Span, Field("span", seconds)]
     default_reward: Annotated[
         float | None,
@@ -268,7 +268,7 @@ class Terms(NamedTuple):
     standardise: bool
     agent: str
     seed: int
-    floor: float
+    epsilon: float
     wait: float | None  # seconds
     default_reward: float | None
     learn: str

@@ -12,7 +12,7 @@ none before the wait is over. Everything is in the caller's units. None means no
 What another agent would have earned is estimated by the mean of r q / p: r is the reward of a decision, p and
 q are the probabilities of its arm under the agent in charge and under the other one. The mean is unbiased if
 p is above zero wherever q is. So a decision has no weight q / p where the other agent might have taken an arm
-that could not be taken: because one arm was frozen, or because there was no floor and the agent was certain.
+that could not be taken: because one arm was frozen, or because epsilon was 0 and the agent was certain.
 For a forced arm p is the probability that the caller reported; without one the decision has no weight.
 
 The newest decisions are kept in memory (`Ring`), each as a row of numbers (`row`), in arrays that grow and
@@ -73,11 +73,11 @@ class Layout(NamedTuple):
 
 
 class Around(NamedTuple):
-    """What the events of decisions do not say: arms, coordinates and the floor of their problem."""
+    """What the events of decisions do not say: arms, coordinates and epsilon of their problem."""
 
     number: int  # of the next decision
     coordinates: tuple[str, ...]
-    floor: float
+    epsilon: float
     arm_index: Mapping[str, int]
     eras: Sequence[tuple[int, tuple[str, ...]]]  # from each decision number on, the arms that may be chosen
 
@@ -265,9 +265,9 @@ def _lowest_probability(around: Around, body: Mapping[str, Any]) -> float:
     if "forced" in body:
         return nan
     shares, arms = body["shares"], len(around.choice(body))
-    floor = 0.0 if body.get("frozen") else around.floor
+    epsilon = 0.0 if body.get("frozen") else around.epsilon
     share = min(shares.values()) if len(shares) == arms else 0.0
-    return float(floor / arms + (1 - floor) * share)
+    return float(epsilon / arms + (1 - epsilon) * share)
 
 
 def agreement(body: Mapping[str, Any], shadow: Mapping[str, Any]) -> float:
@@ -283,13 +283,13 @@ def weight(around: Around, body: Mapping[str, Any], shadow: Mapping[str, Any]) -
     if not chance:
         return nan
     if "forced" not in body:
-        floor = 0.0 if body.get("frozen") else around.floor
-        might = shares if around.floor == 0 else choice
-        if not floor and any(body["shares"].get(name, 0.0) <= 0 for name in might):
+        epsilon = 0.0 if body.get("frozen") else around.epsilon
+        might = shares if around.epsilon == 0 else choice
+        if not epsilon and any(body["shares"].get(name, 0.0) <= 0 for name in might):
             return nan
     if arm not in choice:
         return 0.0
-    return float((around.floor / len(choice) + (1 - around.floor) * shares.get(arm, 0.0)) / chance)
+    return float((around.epsilon / len(choice) + (1 - around.epsilon) * shares.get(arm, 0.0)) / chance)
 
 
 def number_of(decision: str) -> int:

@@ -98,7 +98,7 @@ def about(state: State, name: str, now: float) -> dict[str, Any]:
         "units_total": len(units),
         "reward_kind": terms.rewards,
         "channel": terms.channel is not None,
-        "floor": terms.floor,
+        "epsilon": terms.epsilon,
         "wait": terms.wait,
         "reveal_within": terms.reveal_within,
         "note": state.made.note or None,

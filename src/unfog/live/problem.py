@@ -277,7 +277,7 @@ class Problem:
 
     def _around(self, state: State) -> Around:
         arms, terms = state.arms, self.terms
-        return Around(state.number, terms.context, terms.floor, arms.place, tuple(arms.eras))
+        return Around(state.number, terms.context, terms.epsilon, arms.place, tuple(arms.eras))
 
 
 def _check_unit(state: State, unit: str | None) -> str:

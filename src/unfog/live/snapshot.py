@@ -92,7 +92,7 @@ def content(state: State) -> dict[str, Any]:
     """The content of a state, copied into nested values that do not change with it."""
     return {
         "number": state.number,
-        "floor": state.floor.bit_generator.state,
+        "exploration": state.exploration.bit_generator.state,
         "arms": state.arms.content(),
         "runners": state.runners.content(),
         "windows": state.windows.content(),
@@ -158,7 +158,7 @@ def _read_state(config: Made, blob: bytes) -> State | None:
     state.windows.fill(values["windows"])
     state.watch.fill(values["watch"])
     state.number, state.erased = values["number"], set(values["erased"])
-    state.floor.bit_generator.state = values["floor"]
+    state.exploration.bit_generator.state = values["exploration"]
     return state
 
 

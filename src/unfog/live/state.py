@@ -243,7 +243,7 @@ class State:
         self.arms = Arms(config)
         self.runners = Runners(config, self.arms.features)
         self.windows = Windows(config.terms.wait, config.terms.reveal_within)
-        self.floor = generator(config.terms.seed, 0, "floor")
+        self.exploration = generator(config.terms.seed, 0, "floor")  # another name would draw other numbers
         self.number = 0  # of the next decision
         self.watch = Watch(config, expects=self.runner.agent.can.expect is not None)
         self.erased = set[str]()  # decisions whose events do not count
@@ -291,8 +291,8 @@ class State:
         return body
 
     def _draw_uniforms(self) -> Array | None:
-        """Two uniform numbers for the floor, the same for all agents; None without a floor."""
-        return self.floor.random(2) if self.terms.floor else None
+        """Two uniform random numbers, the same for all agents, to explore with; None if epsilon is 0."""
+        return self.exploration.random(2) if self.terms.epsilon else None
 
     def _describe_belief(self, denoised: Denoised) -> dict[str, Any]:
         """The belief about the context, in the caller's units."""

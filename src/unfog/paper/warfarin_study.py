@@ -31,10 +31,10 @@ dose is a mean over the genotypes that are possible. A patient has two alleles: 
 Intervals are over orders: they say how sure a difference is for these patients, whoever comes first and
 whatever the errors are. They do not say how much another hospital's patients would differ.
 
-`log` has the doses that a cautious clinic would have logged. With probability `floor` the arm is drawn
-evenly, else it is the one of the clinical algorithm, fed with the noisy context: every arm has at least floor
-/ K. With a floor of 1 the log is a randomised trial. As the right dose of every patient is known, so is the
-value of any policy on the same patients: what an estimate from such a log can be held against.
+`log` has the doses that a cautious clinic would have logged. With probability `epsilon` the arm is drawn
+evenly, else it is the one of the clinical algorithm, fed with the noisy context: every arm has at least
+epsilon / K. With an epsilon of 1 the log is a randomised trial. As the right dose of every patient is known,
+so is the value of any policy on the same patients: what an estimate from such a log can be held against.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -351,7 +351,7 @@ def log(
     people: Patients | None = None,
     errors: Errors | None = None,
     *,
-    floor: float = 1.0,
+    epsilon: float = 1.0,
     reward: str = "bucket",
     seed: int = 0,
 ) -> Log:
@@ -362,20 +362,20 @@ def log(
     >>> rng = np.random.default_rng(0)
     >>> contexts = rng.normal(size=(600, len(warfarin.COORDINATES)))
     >>> people = warfarin.Patients(contexts, dose=rng.uniform(10, 70, 600))
-    >>> found = warfarin_study.log(people, floor=0.2)
+    >>> found = warfarin_study.log(people, epsilon=0.2)
     >>> found.arms, found.noisy.shape
     (('low', 'medium', 'high'), (600, 11))
     """
-    if positive("floor", floor) > 1:
-        raise InputError("floor", floor, "a number greater than 0 and at most 1")
+    if positive("epsilon", epsilon) > 1:
+        raise InputError("epsilon", epsilon, "a number greater than 0 and at most 1")
     rng, people = generator(seed, 0, "warfarin-log"), patients() if people is None else people
     people = people.rows(rng.permutation(len(people.dose)))
     noisy = (errors or Errors()).noisy(people.contexts, rng)
     arms = len(ARMS)
     clinical_arm = bucket(weekly_dose(CLINICAL, noisy))
-    probabilities = floor / arms + (1 - floor) * (clinical_arm[:, None] == np.arange(arms))
+    probabilities = epsilon / arms + (1 - epsilon) * (clinical_arm[:, None] == np.arange(arms))
     arm = np.where(
-        rng.random(len(clinical_arm)) < floor, rng.integers(arms, size=len(clinical_arm)), clinical_arm
+        rng.random(len(clinical_arm)) < epsilon, rng.integers(arms, size=len(clinical_arm)), clinical_arm
     )
     paid = pick(rewards(people.dose, reward), arm)
     return Log(

@@ -11,7 +11,7 @@ SPOILT: list[Any] = [*NUMBERS, *WORDS[:10], '"', "a,b", "9" * 5000]
 CHANNEL = ["context_mean", "context_cov", "noise_cov", "bias_cov"]
 NOT_JSON = [b"[" * 5000, b'{"a":' * 3000, b'{"c": ' + b"9" * 5000 + b"}"]
 DSJSON = {"_label_cost": -1, "_label_probability": 0.5, "_label_Action": 1, "_labelIndex": 0, "a": [1, 2]}
-TERMS = {"seq": 1, "problem": "p", "context": ["x"], "arms": ["a", "b"], "floor": 0.1, "decision": "d"}
+TERMS = {"seq": 1, "problem": "p", "context": ["x"], "arms": ["a", "b"], "epsilon": 0.1, "decision": "d"}
 
 
 def table(chance: random.Random, spoilt: list[Any]) -> bytes:

@@ -16,7 +16,7 @@ from unfog.live import Decision, Problem, decision_table
 from unfog.live.pending import Past
 from unfog.validation import InputError
 
-FLOOR = 0.3
+EPSILON = 0.3
 
 
 def law(made: Decision, arms: tuple[str, ...]) -> list[float]:
@@ -26,7 +26,7 @@ def law(made: Decision, arms: tuple[str, ...]) -> list[float]:
 def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
     clock, made, ends = Hand(), list[Decision](), list[float | None]()
     with opened(tmp_path, clock) as store:
-        walks = problem(store, floor=FLOOR, wait=60, default_reward=-3.0, combine="sum")
+        walks = problem(store, epsilon=EPSILON, wait=60, default_reward=-3.0, combine="sum")
 
         def decide(end: float | None, x: Any, **more: Any) -> Decision:
             clock.time += 1
@@ -111,7 +111,7 @@ def test_random_lives(tmp_path: Path, agent: str) -> None:
     """Arms, probabilities and rewards are those that callers were answered and the table of decisions has."""
     player = Player(7, grows=True)
     with player.open(tmp_path / "a.unfog") as store:
-        walks = store.problem("walks", **terms(agent, floor=0.2))
+        walks = store.problem("walks", **terms(agent, epsilon=0.2))
         player.play(walks, 500)
         found, events = read(store), walks.events()
         answers = [Decision(*one) for one in map(loaded, player.answers) if one is not None]

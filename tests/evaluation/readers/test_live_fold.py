@@ -26,7 +26,7 @@ CHANNEL = {
 def events(folder: Path, **terms: Any) -> list[dict[str, Any]]:
     """Terms, then three decisions, each followed by its reward."""
     with opened(folder) as store:
-        walks = problem(store, floor=0.3, **terms)
+        walks = problem(store, epsilon=0.3, **terms)
         for i in range(3):
             walks.reward(walks.decide([0.5 * i, 1.0 - i]).id, 1.0 + i)
         return list(walks.events())
@@ -62,7 +62,7 @@ SPOILT: list[tuple[Any, str]] = [
     (at(5, kind="reveal", context=3), "line 5, context: 3; allowed: a number for each name, in {}"),
     (at(5, kind="expire", what="reward", value=True), "line 5, value: True; allowed: a number"),
     (at(5, kind="arms", add="d"), "line 5, add: 'd'; allowed: a list of names"),
-    (without(1, "floor"), "line 1, floor: nothing; allowed: a number"),
+    (without(1, "epsilon"), "line 1, epsilon: nothing; allowed: a number"),
     (at(1, context=3), "line 1, context: 3; allowed: a list of names"),
     (at(1, arms=[1, 2]), "line 1, arms: [1, 2]; allowed: a list of names"),
     (at(1, channel={"noise_cov": [1, 2]}), "channel.context_mean: None; allowed: "),

@@ -24,7 +24,7 @@ def _data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_arms_are_drawn_by_readings_and_rewards_by_the_truth() -> None:
-    found = air_log(floor=0.2, reward_sd=0.1, seed=3)
+    found = air_log(epsilon=0.2, reward_sd=0.1, seed=3)
     log = found.log
     assert (log.rounds, log.coordinates, log.arms) == (5941, GASES, ARMS)
     highest = np.where((log.noisy > 0).any(axis=1), 1 + log.noisy.argmax(axis=1), 0)
@@ -67,7 +67,7 @@ def test_values_are_between_nothing_and_the_best() -> None:
 
 
 def test_bad_settings_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^floor: 1\.5; allowed: a number above 0 and at most 1"):
-        air_log(floor=1.5)
+    with pytest.raises(InputError, match=r"^epsilon: 1\.5; allowed: a number above 0 and at most 1"):
+        air_log(epsilon=1.5)
     with pytest.raises(InputError, match=r"^errors: 'real'; allowed: data, gaussian"):
         air_log(errors="real")

@@ -14,7 +14,7 @@ from unfog.validation import InputError
 
 
 def check_arms_come_and_go(place: Place) -> None:
-    live = place.made(floor=0.5)
+    live = place.made(epsilon=0.5)
     assert live.retire_arm("b")[1:] == ("done", "done")
     assert [*live.decide(SHOWN).probabilities] == ["a", "c"]
     live.restore_arm("b")
@@ -37,7 +37,7 @@ def check_arms_come_and_go(place: Place) -> None:
 
 
 def check_an_arm_comes_with_its_vector(place: Place) -> None:
-    live = place.made(features="product", arms={"a": [1.0, 0.5], "b": [-0.5, 1.0]}, floor=0.5)
+    live = place.made(features="product", arms={"a": [1.0, 0.5], "b": [-0.5, 1.0]}, epsilon=0.5)
     live.add_arm("c", [5.0, 5.0])
     assert [*live.decide(SHOWN).probabilities] == ARMS
     assert live.events()[1]["add"] == {"c": [5.0, 5.0]}
@@ -58,7 +58,7 @@ def check_what_was_learnt_of_an_arm_is_kept_while_it_is_retired(place: Place) ->
 
 
 def check_one_arm_until_it_is_thawed(place: Place) -> None:
-    live = place.made(floor=0.5)
+    live = place.made(epsilon=0.5)
     live.freeze("b")
     assert live.about()["frozen"] == "b"
     made = live.decide(SHOWN)

@@ -93,7 +93,7 @@ ASK_OF_BOB = {"context": SHOWN, "unit": "bob", "at": 6.0}
 
 
 def check_some_arms_for_one_decision(place: Place) -> None:
-    live = place.made(floor=0.5)
+    live = place.made(epsilon=0.5)
     for arms in (["c", "a"], ["b"]):
         found = [live.decide([i / 3 - 2, 1.0], arms=arms) for i in range(12)]
         assert {one.arm for one in found} == {*arms}
@@ -104,7 +104,7 @@ def check_some_arms_for_one_decision(place: Place) -> None:
 
 
 def check_an_arm_that_somebody_else_chose(place: Place) -> None:
-    live = place.made(floor=0.3)
+    live = place.made(epsilon=0.3)
     told, untold = live.decide(SHOWN, forced="b", probability=0.25), live.decide(SHOWN, forced="c")
     assert (told.arm, told.probability, untold.arm, untold.probability) == ("b", 0.25, "c", None)
     assert sum(told.probabilities.values()) == pytest.approx(1)
@@ -115,7 +115,7 @@ def check_an_arm_that_somebody_else_chose(place: Place) -> None:
 
 
 def check_arms_that_come_with_the_decision(place: Place) -> None:
-    live = place.made(features="product", arms=None, arm_size=2, floor=0.2)
+    live = place.made(features="product", arms=None, arm_size=2, epsilon=0.2)
     made = live.decide(SHOWN, arms={"new": [1.0, 0.5], "newer": [-0.5, 1.0]})
     assert [*made.probabilities] == ["new", "newer"]
     assert live.reward(made.id, 1.0).learnt

@@ -54,7 +54,7 @@ def check_the_log_says_what_happened(place: Place) -> None:
 
 
 def check_what_there_is_to_know(place: Place) -> None:
-    live = place.made(wait="1h", reveal_within=90, floor=0.1)
+    live = place.made(wait="1h", reveal_within=90, epsilon=0.1)
     live.decide(SHOWN, unit="ann")
     live.reward(live.decide(SHOWN, unit="bob").id, 1.0)
     assert live.about() == {
@@ -70,7 +70,7 @@ def check_what_there_is_to_know(place: Place) -> None:
         "units_total": 2,
         "reward_kind": "gaussian",
         "channel": True,
-        "floor": 0.1,
+        "epsilon": 0.1,
         "wait": 3600.0,
         "reveal_within": 90.0,
         "note": None,

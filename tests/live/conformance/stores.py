@@ -39,7 +39,7 @@ def check_bad_terms_make_no_problem(place: Place) -> None:
     name = new_name()
     store = place.store_of(name)
     good: dict[str, Any] = {"context": COORDINATES, "arms": ARMS, "channel": CHANNEL}
-    bad: dict[str, Any] = {"agent": "nobody", "wait": "soon", "floor": 2.0, "channel": {"noise_cov": 1}}
+    bad: dict[str, Any] = {"agent": "nobody", "wait": "soon", "epsilon": 2.0, "channel": {"noise_cov": 1}}
     bad |= {"context": None, "arms": ["a", "a"], "rewards": "many", "features": "round", "seed": -1}
     for field, value in bad.items():
         with pytest.raises(InputError) as caught:

@@ -5,9 +5,9 @@ default once the wait was over. Decisions that are void, open, erased, or expire
 out, and the notes count them. The channel of the problem, if it has one, is in the log, too. Stores are
 recognised by their methods, since evaluation does not import `unfog.live`.
 
-With a floor f and K arms to choose from, an arm that the agent takes with share s had the probability
-(1 - f) s + f / K. The arms to choose from follow from earlier events: arms are added, retired and restored.
-An arm that somebody else forced has the probability they reported.
+With K arms to choose from, an arm that the agent takes with share s had the probability
+(1 - epsilon) s + epsilon / K. The arms to choose from follow from earlier events: arms are added, retired
+and restored. An arm that somebody else forced has the probability they reported.
 
 Also here, for every reader: the options of a caller (`ReaderOptions`), and checked fields of JSON objects
 (`text`, `number` and so on).
@@ -135,7 +135,7 @@ class Fold:
             actual = f"arms of {self.name!r} come with each decision"
             raise InputError("log", actual, "a problem with arms of its own, which have a name for good")
         self.coordinates = tuple(names(where, terms, "context"))
-        self.floor = number(where, terms, "floor")
+        self.epsilon = number(where, terms, "epsilon")
         self.active = dict.fromkeys(names(where, terms, "arms"), True)
         terms_channel = terms.get("channel")
         self.channel = None if terms_channel is None else channel(terms_channel, self.coordinates)
@@ -174,12 +174,12 @@ class Fold:
     def _read_law(self, where: str, event: Event) -> dict[str, float]:
         active = [name for name, active in self.active.items() if active]
         choice = some_names(where, event, "arms") or active
-        floor = 0.0 if event.get("frozen") else self.floor
-        law = {name: floor / len(choice) for name in choice}
+        epsilon = 0.0 if event.get("frozen") else self.epsilon
+        law = {name: epsilon / len(choice) for name in choice}
         for name, share in numbers(where, event, "shares").items():
             if name not in law:
                 raise InputError(f"{where}, shares", display(name), f"arms of that time: {', '.join(choice)}")
-            law[name] += (1 - floor) * share
+            law[name] += (1 - epsilon) * share
         return law
 
 

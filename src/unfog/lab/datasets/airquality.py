@@ -8,7 +8,7 @@ gases, or wait. To act against a gas pays by how much it is above its mean over 
     r = c[gas] - mean + e,    e ~ N(0, reward_sd^2),    and to wait pays e,
 
 so that the best arm is that of the highest gas, or to wait. The logger acts against the gas whose reading is
-highest, or waits if all are below their mean of the calibration; with a probability of `floor` it draws
+highest, or waits if all are below their mean of the calibration; with a probability of `epsilon` it draws
 evenly. What is known of the noise is found from the first hours alone: sensors stand beside analysers for
 some weeks, and then alone. Here the true contexts of all hours are known, so that what a sensor is worth can
 be said without any log.
@@ -168,7 +168,7 @@ def air_log(
     calibration: int = 1000,
     hindsight: bool = False,
     errors: str = "data",
-    floor: float = 0.25,
+    epsilon: float = 0.25,
     reward_sd: float = 0.5,
     seed: int = 0,
 ) -> AirLog:
@@ -184,8 +184,8 @@ def air_log(
     unfog.validation.InputError: errors: 'none'; allowed: data, gaussian
     """
     validation.one_of("errors", errors, ERRORS)
-    if not 0 < validation.positive("floor", floor) <= 1:
-        raise InputError("floor", floor, "a number above 0 and at most 1")
+    if not 0 < validation.positive("epsilon", epsilon) <= 1:
+        raise InputError("epsilon", epsilon, "a number above 0 and at most 1")
     record = AirQuality(calibration=calibration).record()
     fitted, contexts, noisy = calibrated(record, calibration, hindsight)
     true, channel = contexts[calibration:] - LEVEL, _centre(fitted.channel)
@@ -193,7 +193,7 @@ def air_log(
     readings = noisy[calibration:] - LEVEL
     if errors == "gaussian":
         readings = true + rng.multivariate_normal(np.zeros(len(GASES)), channel.noise_cov, len(true))
-    log = _draw_log(readings, true, floor, validation.positive("reward_sd", reward_sd), rng)
+    log = _draw_log(readings, true, epsilon, validation.positive("reward_sd", reward_sd), rng)
     return AirLog(log._replace(time=record.times[calibration:]), channel, true)
 
 
@@ -204,13 +204,13 @@ def _centre(channel: Channel) -> Channel:
     return channel._replace(context_mean=channel.context_mean - LEVEL, bias=nothing, sample=sample)
 
 
-def _draw_log(noisy: Array, true: Array, floor: float, reward_sd: float, rng: np.random.Generator) -> "Log":
+def _draw_log(noisy: Array, true: Array, epsilon: float, reward_sd: float, rng: np.random.Generator) -> "Log":
     """Draw arms from the readings, and rewards from the true contexts."""
     from unfog.evaluation.log import Log
 
     rows, number = np.arange(len(noisy)), len(ARMS)
-    probabilities = np.full((len(noisy), number), floor / number)
-    probabilities[rows, _prepend_wait(noisy).argmax(axis=1)] += 1 - floor
+    probabilities = np.full((len(noisy), number), epsilon / number)
+    probabilities[rows, _prepend_wait(noisy).argmax(axis=1)] += 1 - epsilon
     arm = np.minimum((rng.random((len(noisy), 1)) > probabilities.cumsum(axis=1)).sum(axis=1), number - 1)
     reward = scores(true)[rows, arm] + reward_sd * rng.standard_normal(len(noisy))
     return Log(GASES, ARMS, noisy, arm, reward, probabilities[rows, arm], probabilities, source="Air Quality")
