@@ -25,8 +25,8 @@ from unfog.live.errors import (
 from unfog.live.log import Log
 from unfog.live.problem import Problem
 from unfog.live.requests import Decision, Receipt
-from unfog.live.sqlite import SqliteBackend
 from unfog.live.store import Store
+from unfog.validation import InputError
 
 __all__ = [
     "ConflictError",
@@ -59,4 +59,8 @@ def open(path: str | Path, *, sync: str = "full", clock: Callable[[], float] | N
     'learnt'
     >>> store.close()
     """
+    if path == ":memory:":
+        raise InputError("path", repr(path), "the name of a file; unfog.Bandit(...) decides in memory")
+    from unfog.live.sqlite import SqliteBackend
+
     return Store(Log(SqliteBackend(path, sync)), clock)

@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
+LAST = 2**63 - 1  # the largest number that a row can have
+
 
 class Row(NamedTuple):
     """One event of the log."""

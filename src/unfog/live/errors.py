@@ -1,24 +1,8 @@
 """The errors of a store: it failed, or a request contradicts what it contains."""
 
 import errno
-import sqlite3
 
 from unfog.validation import InputError
-
-SENTENCES = {
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_IOERR: "the disk failed",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged",
-    sqlite3.SQLITE_NOTADB: "it is no store of unfog",
-    sqlite3.SQLITE_READONLY: "the file may not be written",
-    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
-    sqlite3.SQLITE_PERM: "the file may not be opened",
-    sqlite3.SQLITE_TOOBIG: "a text is too long",
-    sqlite3.SQLITE_NOMEM: "there is not enough memory",
-}
-
-# What SQLite may raise. In messages about a damaged file it quotes bytes, which may be no valid text.
-FAILURES = (sqlite3.Error, UnicodeError)
 
 
 class StoreError(Exception):
@@ -155,23 +139,11 @@ class KeyForgottenError(KeyError):
 
 
 def reason(error: BaseException) -> str:
-    """Why it failed, as part of a sentence for users, with the message of SQLite or the system."""
+    """Why it failed, as part of a sentence for users."""
     if isinstance(error, StoreError):
         return str(error)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full"
-    if isinstance(error, sqlite3.Error):
-        code = vars(error).get("sqlite_errorcode", 0) & 0xFF  # the low byte is the kind, the rest its detail
-        message = f"SQLite says: {error}"
-        return f"{SENTENCES[code]} ({message})" if code in SENTENCES else message
-    if isinstance(error, UnicodeError):
-        return "the file is damaged (what should be text is not)"
     if isinstance(error, Exception):
         return f"{type(error).__name__}: {error}"
     return "it was interrupted"
-
-
-def is_busy(error: BaseException) -> bool:
-    """Whether another connection has the lock."""
-    code = vars(error).get("sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from unfog.live import transfer
 from unfog.live.arms import Arms
-from unfog.live.backend import Row
+from unfog.live.backend import LAST, Row
 from unfog.live.cache import StateCache
 from unfog.live.commands import Command, Event, Expire
 from unfog.live.config import Made, Terms, channel_needed, refuse_other
@@ -31,7 +31,6 @@ from unfog.live.errors import ConflictError, InternalError, KeyForgottenError, N
 from unfog.live.history import Ring
 from unfog.live.log import Log
 from unfog.live.requests import REQUEST
-from unfog.live.sqlite_file import LAST
 from unfog.live.state import State
 from unfog.validation import count, display
 

@@ -14,8 +14,8 @@ from typing import Any
 from unfog import _io
 from unfog.live import sqlite_file
 from unfog.live.backend import Change, Contents, Pause, Row, Tail, checksum, snapshot_checksum
-from unfog.live.errors import FAILURES, ConflictError, StoreError, reason
-from unfog.live.sqlite_file import Holder
+from unfog.live.errors import ConflictError, StoreError
+from unfog.live.sqlite_file import FAILURES, Holder, reason
 from unfog.validation import InputError, one_of
 
 INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"

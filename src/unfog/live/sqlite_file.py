@@ -22,12 +22,12 @@ from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from unfog._io import PRIVATE
-from unfog.live.errors import FAILURES, StoreError, StoreLockedError, is_busy, reason
+from unfog.live import errors
+from unfog.live.errors import StoreError, StoreLockedError
 from unfog.validation import InputError
 
 APPLICATION = 0x756E666F  # "unfo", at byte 68 of the file
 VERSION = 3
-LAST = 2**63 - 1  # the largest number that a row can have
 
 TABLES = (
     "CREATE TABLE problem (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
@@ -53,6 +53,21 @@ SETTINGS = (
     "PRAGMA cell_size_check = ON",
     "PRAGMA trusted_schema = OFF",
 )
+
+SENTENCES = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk failed",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+    sqlite3.SQLITE_NOTADB: "it is no store of unfog",
+    sqlite3.SQLITE_READONLY: "the file may not be written",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
+    sqlite3.SQLITE_PERM: "the file may not be opened",
+    sqlite3.SQLITE_TOOBIG: "a text is too long",
+    sqlite3.SQLITE_NOMEM: "there is not enough memory",
+}
+
+# What SQLite may raise. In messages about a damaged file it quotes bytes, which may be no valid text.
+FAILURES = (sqlite3.Error, UnicodeError)
 
 Connect: TypeAlias = Callable[[Path], sqlite3.Connection]
 Identity: TypeAlias = tuple[int, int]  # device and inode
@@ -239,3 +254,20 @@ def create(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+
+
+def reason(error: BaseException) -> str:
+    """Why it failed, as part of a sentence for users, with the message of SQLite or the system."""
+    if isinstance(error, sqlite3.Error):
+        code = vars(error).get("sqlite_errorcode", 0) & 0xFF  # the low byte is the kind, the rest its detail
+        message = f"SQLite says: {error}"
+        return f"{SENTENCES[code]} ({message})" if code in SENTENCES else message
+    if isinstance(error, UnicodeError):
+        return "the file is damaged (what should be text is not)"
+    return errors.reason(error)
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether another connection has the lock."""
+    code = vars(error).get("sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -21,12 +21,12 @@ from unfog import validation
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.live import requests
+from unfog.live.backend import LAST
 from unfog.live.config import FIELDS, GivenTerms, Terms, refuse_unknown, with_terms
 from unfog.live.errors import NotFoundError, StoreError
 from unfog.live.inspection import dataset_from_json
 from unfog.live.requests import ASKED, Decision, Receipt
 from unfog.live.snapshot import Replayed
-from unfog.live.sqlite_file import LAST
 from unfog.serve import errors
 from unfog.serve.errors import ServiceError
 from unfog.serve.http_client import Wire

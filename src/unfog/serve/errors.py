@@ -34,8 +34,8 @@ from unfog.live.errors import (
     NotFoundError,
     ReplayMismatchError,
     StoreError,
-    reason,
 )
+from unfog.live.sqlite_file import reason
 from unfog.validation import InputError
 
 JSON = "application/json"

@@ -14,11 +14,11 @@ from typing import Any
 
 from unfog import validation
 from unfog.live import Decision, Receipt
+from unfog.live.backend import LAST
 from unfog.live.decision_table import from_table
 from unfog.live.errors import ConflictError, StoreError, reason
 from unfog.live.history import MOST
 from unfog.live.inspection import whole
-from unfog.live.sqlite_file import LAST
 from unfog.live.transfer import refuse_modules
 from unfog.serve import errors, responses, schemas
 from unfog.serve.errors import ServiceError

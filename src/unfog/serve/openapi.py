@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from unfog.live.sqlite_file import LAST
+from unfog.live.backend import LAST
 from unfog.serve.errors import JSON, LINES, PROBLEM
 from unfog.serve.operations import EXAMPLES, ID, NAME, OPERATIONS, Operation
 from unfog.serve.schemas import ANSWERS, MOST, Name, Problem
