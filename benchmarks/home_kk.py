@@ -4,8 +4,8 @@
 
 K = 100 arms a = |N(0, I)| of five numbers, phi = [a^2, c^2, a c], theta = (1 x 10, -2 x 5), rewards with a
 deviation of 0.1, 1000 rounds. Every round a mean m ~ N(0, I) is drawn and told, and c ~ N(m, I). In our words
-(rival-kk of the catalog) c ~ N(0, 2 I), its noise has the same covariance, and m is the mean of c given the
-measurement.
+(baseline-kk of the catalog) c ~ N(0, 2 I), its noise has the same covariance, and m is the mean of c given
+the measurement.
 
 Their regret is that of the paper as drawn contexts have it: the reward of the arm that is best under the law
 of c, less that of the chosen arm, both at c: `regret_realised`. One that sees c beforehand does better than
@@ -89,7 +89,7 @@ def ratio(one: Array, other: Array) -> dict[str, float]:
 
 def measured(trials: int) -> dict[str, Any]:
     """Everyone at home."""
-    spec = load("rival-kk")
+    spec = load("baseline-kk")
     problem = build_problem(spec.problem)
     assert isinstance(problem, GaussianProblem)
     played = {agent: final(problem, agent, trials) for agent in (*spec.run.agents, *MORE)}

@@ -1,4 +1,4 @@
-"""LMC-TS at home: its authors' simulations, with its rivals and ours beside it.
+"""LMC-TS at home: its authors' simulations, with its baselines and ours beside it.
 
     python benchmarks/home_lmcts.py [--out benchmarks/results/home-lmcts.json] [--trials 20] [--only NAME]
 
@@ -28,12 +28,12 @@ import numpy as np
 from unfog.lab.spec import build_problem, load
 from unfog.simulation import simulate
 
-HOMES = "rival-lmcts", "rival-lmcts-logistic"
+HOMES = "baseline-lmcts", "baseline-lmcts-logistic"
 MARKS = 200, 500, 1000
 # The authors' code as it is, T = 1000. Of 20 runs that were meant two were made: one takes minutes, as every
 # step goes through all past rounds.
 AUTHORS = {
-    "rival-lmcts": {
+    "baseline-lmcts": {
         "lmcts": {"200": [24.754, 38.975], "500": [34.598, 56.179], "1000": [45.480, 71.568]},
         "note": "K = 50, d = 20, sigma = 0.5, 1 / beta = 1e-7 d ln T, T = 1000, torch seeds 0 and 1",
     }

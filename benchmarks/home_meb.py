@@ -40,7 +40,7 @@ from unfog.simulation.job import Nature, truth_draws
 from unfog.simulation.player import offered
 from unfog.worlds.problem import Problem
 
-SPEC, RESULT = "rival-meb", Path(__file__).parent / "results" / "home-meb.json"
+SPEC, RESULT = "baseline-meb", Path(__file__).parent / "results" / "home-meb.json"
 FLOOR, SEED, BLOCK, TENFOLD = 0.2, 11, 1000, 10
 PUBLISHED = {
     0.1: {"meb-ts": 0.047, "meb-optimist": 0.046, "meb": 0.027, "meb-naive": 0.038},

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 import numpy as np
 
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
 from unfog.simulation import simulate
@@ -62,7 +62,7 @@ def curves(arms: int, dim: int, number: int) -> tuple[Array, Array]:
     world, trials = problem(arms, dim, number), range(TRIALS * number, TRIALS * (number + 1))
     theta = world.truth(truth_draws(SEED, trials, world.truth_draws())).theta
     lost, off = [], []
-    for _, decision in played(world, RIVALS["park-faradonbeh"].agent, ROUNDS, trials, SEED):
+    for _, decision in played(world, BASELINES["park-faradonbeh"].agent, ROUNDS, trials, SEED):
         scores = decision.evidence.design.scores(theta)  # D is known: its scores are the oracle's
         chosen = np.take_along_axis(scores, decision.arm[:, None], 1)[:, 0]
         lost.append(scores.max(1) - chosen)
@@ -93,7 +93,7 @@ def case(arms: int, dim: int, matrices: int) -> dict[str, Any]:
 
 def beside() -> dict[str, Any]:
     """Everyone of the catalog's spec, where A is I."""
-    spec = load("rival-park")
+    spec = load("baseline-park")
     world, told = build_problem(spec.problem), dict[str, Any](rounds=spec.run.rounds, trials=spec.run.trials)
     names = spec.run.agents
     found = simulate(world, names, seed=SEED, decompose=False, **told).values["regret"][:, :, -1]

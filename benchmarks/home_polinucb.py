@@ -67,7 +67,7 @@ def summary(values: Array) -> dict[str, float]:
 
 def measured(mapping: str, rounds: int, trials: int) -> dict[str, Any]:
     """Everyone, for one map."""
-    problem = build_problem({**load("rival-polinucb").problem, "mapping": mapping})
+    problem = build_problem({**load("baseline-polinucb").problem, "mapping": mapping})
     assert isinstance(problem, PostServingProblem)
     name = f"polinucb:before=100:powers={POWERS[mapping]}"
     found = {

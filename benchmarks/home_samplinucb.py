@@ -2,11 +2,12 @@
 
     python benchmarks/home_samplinucb.py [--trials 100] [--out benchmarks/results/home-samplinucb.json]
 
-The problem is rival-samplinucb of the catalog, with its three deliveries: samples of all arms, of each with
-probability 0.1, and of the arm that is played alone. Lamprier, Gisselbrecht and Gallinari, *Profile-Based
-Bandit with Unknown Profiles*, show curves on artificial data; their numbers, and some of their settings, are
-not known to us, so nothing is compared with what was published. What must hold is checked instead: the more
-samples are delivered, the less it loses, and less than those who take each sample for the profile.
+The problem is baseline-samplinucb of the catalog, with its three deliveries: samples of all arms, of each
+with probability 0.1, and of the arm that is played alone. Lamprier, Gisselbrecht and Gallinari,
+*Profile-Based Bandit with Unknown Profiles*, show curves on artificial data; their numbers, and some of
+their settings, are not known to us, so nothing is compared with what was published. What must hold is
+checked instead: the more samples are delivered, the less it loses, and less than those who take each sample
+for the profile.
 
 Regret is against one who knows the profiles (`regret_true_context`). OFUL that is shown the profiles
 themselves is what SampLinUCB could be at best; it plays the same profiles and rewards without noise.
@@ -32,7 +33,7 @@ from unfog.simulation import simulate
 from unfog.worlds.problem import Problem
 
 SEED = 20_261_116
-HOME = load("rival-samplinucb")
+HOME = load("baseline-samplinucb")
 TIMES = (0.01, 0.03, 0.1, 0.3, 1.0)  # of what is published to be added to a score
 DELIVERIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "all arms": (

@@ -36,7 +36,7 @@ from unfog.simulation import simulate
 from unfog.worlds.synthetic import GaussianProblem
 
 SEED = 161_803
-RIVALS = "alg1", "naive"
+BASELINES = "alg1", "naive"
 LIMIT, ERRORS = 1.1, 3.0
 WORK = 1.5e6  # trial-rounds of a problem, each as long as its arms and features make it
 LONGEST = 3000  # rounds, where agents are told wrong
@@ -115,39 +115,39 @@ def measure(number: int, wrong: bool = False) -> dict[str, Any]:
     if fields["features"] == "matrix":
         fields["actions"] = np.asarray(fields["actions"])
     shared: Any = {"seed": SEED + number, "decompose": False, "points": 4}
-    names = ["adaptive" if wrong else "unfog", *RIVALS]
+    names = ["adaptive" if wrong else "unfog", *BASELINES]
     played = simulate(
         GaussianProblem(**fields), names, rounds=told["rounds"], trials=told["trials"], **shared
     )
     ours, *others = played.values["regret"][:, :, -1]
     if told["fields"]["features"] == "matrix":
         told["fields"]["actions"] = f"{len(fields['actions'])} drawn matrices"
-    ratios = {name: ratio(ours, other) for name, other in zip(RIVALS, others, strict=True)}
+    ratios = {name: ratio(ours, other) for name, other in zip(BASELINES, others, strict=True)}
     return {"number": number, **told, "seconds": time.perf_counter() - began, "ratios": ratios}
 
 
-def over(row: dict[str, Any], rival: str) -> bool:
+def over(row: dict[str, Any], baseline: str) -> bool:
     """Whether a ratio is above the limit by more than its error."""
-    found = row["ratios"][rival]
+    found = row["ratios"][baseline]
     return bool(found["ratio"] - ERRORS * found["se"] > LIMIT)
 
 
-def worst(rows: list[dict[str, Any]], rival: str) -> dict[str, Any]:
+def worst(rows: list[dict[str, Any]], baseline: str) -> dict[str, Any]:
     """The problem whose ratio is the largest."""
-    return max(rows, key=lambda row: float(row["ratios"][rival]["ratio"]))
+    return max(rows, key=lambda row: float(row["ratios"][baseline]["ratio"]))
 
 
 def said(rows: list[dict[str, Any]]) -> list[str]:
-    """What there is to say, a line a rival and a line a problem."""
+    """What there is to say, a line a baseline and a line a problem."""
     lines = []
-    for rival in RIVALS:
-        ratios = np.asarray([row["ratios"][rival]["ratio"] for row in rows])
+    for baseline in BASELINES:
+        ratios = np.asarray([row["ratios"][baseline]["ratio"] for row in rows])
         low, middle, high = np.quantile(ratios, [0.1, 0.5, 0.9])
-        beyond = [row["number"] for row in rows if over(row, rival)]
-        last = worst(rows, rival)
-        found, fields = last["ratios"][rival], last["fields"]
+        beyond = [row["number"] for row in rows if over(row, baseline)]
+        last = worst(rows, baseline)
+        found, fields = last["ratios"][baseline], last["fields"]
         told = f"{fields['features']}, d {fields['dim']}, T {last['rounds']}, {last['trials']} trials"
-        lines.append(f"against {rival}: median {middle:.2f}, 10 to 90 % {low:.2f} to {high:.2f}")
+        lines.append(f"against {baseline}: median {middle:.2f}, 10 to 90 % {low:.2f} to {high:.2f}")
         lines.append(f"  worst {found['ratio']:.3f} ± {found['se']:.3f}: problem {last['number']} ({told})")
         lines.append(f"  above {LIMIT} by more than {ERRORS:g} standard errors: {beyond or 'none'}")
     return lines

@@ -1,4 +1,4 @@
-"""The Reference of agents: each of the catalogue and each rival, with its parts, its use and its source."""
+"""The Reference of agents: the catalogue and the baselines, with their parts, use and source."""
 
 import dataclasses
 import re
@@ -11,8 +11,8 @@ from docs._ext.names import file_name
 from docs._ext.tables import code, table
 
 from unfog.agents.agent import Agent
-from unfog.agents.baselines import RIVALS
-from unfog.agents.baselines.base import Rival
+from unfog.agents.baselines import BASELINES
+from unfog.agents.baselines.base import Baseline
 from unfog.agents.catalogue import AGENTS, WHEN
 
 PLACES = {
@@ -27,7 +27,7 @@ FIRST = ("unfog", "unfog-delayed", "adaptive", "late", "temporal")
 
 def pages() -> dict[str, str]:
     """Two pages."""
-    return {"agents": "\n".join(_catalogue()), "rivals": "\n".join(_rivals())}
+    return {"agents": "\n".join(_catalogue()), "baselines": "\n".join(_baselines())}
 
 
 def _catalogue() -> Iterator[str]:
@@ -43,23 +43,25 @@ def _catalogue() -> Iterator[str]:
         yield from _parts(AGENTS[name])
 
 
-def _rivals() -> Iterator[str]:
-    yield "# Every rival\n"
-    yield "A rival is a published system, made an agent. Take one to compare with it, or to repeat its paper;"
-    yield "[Rivals](../../science/rivals.md) has them all in one table.\n"
-    for name, rival in RIVALS.items():
+def _baselines() -> Iterator[str]:
+    yield "# Every baseline\n"
+    yield "A baseline is a published system, made an agent. Take one to compare with it, or to repeat its"
+    yield "paper; [Baselines](../../science/baselines.md) has them all in one table.\n"
+    for name, baseline in BASELINES.items():
         yield f"## {name}\n"
-        yield f"{_sentence(rival.agent.summary)} {_rival_when(rival)}\n"
-        yield from _parts(rival.agent, ("must be told", rival.told), ("sees", rival.sees), *_tuned(rival))
+        yield f"{_sentence(baseline.agent.summary)} {_baseline_when(baseline)}\n"
+        yield from _parts(
+            baseline.agent, ("must be told", baseline.told), ("sees", baseline.sees), *_tuned(baseline)
+        )
 
 
-def _rival_when(rival: Rival) -> str:
-    return f"Its paper's own problem is the experiment `{rival.home}`." if rival.home else ""
+def _baseline_when(baseline: Baseline) -> str:
+    return f"Its paper's own problem is the experiment `{baseline.home}`." if baseline.home else ""
 
 
-def _tuned(rival: Rival) -> Iterator[tuple[str, str]]:
-    if rival.tuned:
-        yield "explores by", f"`{rival.tuned}`, tried at {', '.join(map(str, rival.grid))}"
+def _tuned(baseline: Baseline) -> Iterator[tuple[str, str]]:
+    if baseline.tuned:
+        yield "explores by", f"`{baseline.tuned}`, tried at {', '.join(map(str, baseline.grid))}"
 
 
 def _parts(agent: Agent, *more: tuple[str, str]) -> Iterator[str]:

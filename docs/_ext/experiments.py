@@ -6,7 +6,7 @@ from typing import Any
 
 from docs._ext.tables import code, table
 
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import AGENTS, row_of
 from unfog.lab.spec import SUITES, Spec, catalog
 
@@ -36,7 +36,7 @@ def _rows(found: Mapping[str, Spec]) -> Iterator[tuple[str, str]]:
 
 def _suites() -> Iterator[tuple[str, str]]:
     for name, said in SUITES.items():
-        yield code(name), f"{said}: [Rivals](../../science/rivals.md)"
+        yield code(name), f"{said}: [Baselines](../../science/baselines.md)"
 
 
 def _told(spec: Spec) -> Iterator[tuple[str, str]]:
@@ -64,5 +64,5 @@ def _field(name: str, value: Any) -> str:
 def _agent(name: str) -> str:
     """With a link to where its row is explained."""
     row = name if name in AGENTS else row_of(name)
-    page = "agents" if row in AGENTS else "rivals" if row in RIVALS else ""
+    page = "agents" if row in AGENTS else "baselines" if row in BASELINES else ""
     return f"[{code(name)}]({page}.md#{row})" if page else code(name)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unfog.channel.deconvolution import deconvolve
     from unfog.features.quadratic import quadratic
     from unfog.features.quadrature import quadrature
-    from unfog.lab.baselines.suite import rivals
+    from unfog.lab.baselines.suite import compare_baselines
     from unfog.lab.evaluate import evaluate
     from unfog.lab.figures import figure
     from unfog.lab.hypotheses import trouble
@@ -38,13 +38,13 @@ _HOME = {
     "RecordedProblem": "worlds.record",
     "TemporalProblem": "worlds.temporal",
     "calibrate": "worlds.calibrated",
+    "compare_baselines": "lab.baselines.suite",
     "deconvolve": "channel.deconvolution",
     "evaluate": "lab.evaluate",
     "figure": "lab.figures",
     "open_run": "lab.run",
     "quadratic": "features.quadratic",
     "quadrature": "features.quadrature",
-    "rivals": "lab.baselines.suite",
     "run": "lab.run",
     "sensor_worth": "lab.sensor",
     "summary": "lab.report",
@@ -75,6 +75,7 @@ __all__ = [
     "adapters",
     "calibrate",
     "choose",
+    "compare_baselines",
     "deconvolve",
     "denoise",
     "evaluate",
@@ -85,7 +86,6 @@ __all__ = [
     "open_run",
     "quadratic",
     "quadrature",
-    "rivals",
     "run",
     "sensor_worth",
     "serve",

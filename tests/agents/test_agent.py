@@ -20,7 +20,7 @@ from unfog.agents.base import (
     Rewinds,
     Smooths,
 )
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.choose import Thompson, Ucb
 from unfog.agents.denoise import (
@@ -283,7 +283,7 @@ DECLARED = {name: get_args(kind) or (kind,) for name, kind in HINTS.items()}  # 
 EVERY_AGENT = [
     *AGENTS.values(),
     *(row.for_rewards("bernoulli") for row in AGENTS.values() if row.binary),
-    *(rival.agent for rival in RIVALS.values()),
+    *(baseline.agent for baseline in BASELINES.values()),
     mine(learner=Smoothing()),
     mine(denoiser=Incomplete(), learner=Revisable()),
     mine(denoiser=Temporal(lag=2), learner=Revisable()),

@@ -253,7 +253,7 @@ def check_what_a_name_cannot_say_is_refused(name: str, message: str) -> None:
 def test_what_is_allowed_says_how_to_list_it() -> None:
     for rows, kind in ((ROWS, "bernoulli"), (Catalogue(), "gaussian")):
         said = rows.allowed()
-        assert f"`unfog list agents` or `unfog list rivals` that learns from {kind} rewards" in said
+        assert f"`unfog list agents` or `unfog list baselines` that learns from {kind} rewards" in said
         (example,) = re.findall(r"as (alg1-[a-z]+-ucb);", said)
         assert rows[example].learner.rewards == kind
     mine = replace(AGENTS["alg1"], name="mine")

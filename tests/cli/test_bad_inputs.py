@@ -81,7 +81,7 @@ def test_numbers_that_cannot_be_divided_by(capsys: Capture) -> None:
         assert "1e-50" in said
 
 
-@pytest.mark.parametrize("words", [["fig1-gaussian"], ["rivals", "--problems", "drift"]])
+@pytest.mark.parametrize("words", [["fig1-gaussian"], ["baselines", "--problems", "drift"]])
 def test_folders_that_cannot_be_made(words: list[str], capsys: Capture) -> None:
     Path("file").write_text("")
     for out in ("x.partial", LONG, "", "file", "file/x", "/proc/x"):
@@ -105,7 +105,7 @@ def test_an_empty_word_is_not_the_folder_at_hand(capsys: Capture) -> None:
 COLUMNS = ["--context", "steps", "--arm", "a", "--reward", "r", "--probability", "p"]
 SLIPS = [
     (["run", "fig1-gausian"], "fig1-gaussian"),
-    (["run", "rivls"], "rivals"),
+    (["run", "baselins"], "baselines"),
     (["run", "fig1-gaussian", "--agents", "alg1-exat"], "alg1-exact"),
     (["run", "fig1-gaussian", "--agents", "orcale"], "oracle"),
     (["run", "fig1-gaussian", "--agents", "orcale-ucb"], "oracle-ucb"),
@@ -113,7 +113,7 @@ SLIPS = [
     (["run", "fig1-gaussian", "--agents", "drift:stp=0.1"], "step"),
     (["run", "fig1-gaussian", "--agents", "linucbb"], "linucb"),
     (["run", "fig1-gaussian", "--engine", "nunpy"], "numpy"),
-    (["run", "rivals", "--problems", "drft"], "drift"),
+    (["run", "baselines", "--problems", "drft"], "drift"),
     (["check", "posterior", "--learners", "laplce"], "laplace"),
     (["data", "fetch", "movilens"], "movielens"),
     (["run", "noise.toml"], "noise_cov"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from unfog.agents import denoise
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import AGENTS, CHOOSERS, EVERY, LEARNERS, PARTS, Catalogue
 from unfog.cli import main
 from unfog.cli.common import KINDS
@@ -87,7 +87,7 @@ def test_list_as_json_is_in_the_same_groups(capsys: Capture) -> None:
     groups = json.loads(out)
     assert (code, err) == (0, "")
     assert list(groups) == list(KINDS)
-    agents = list(AGENTS), list(RIVALS), DENOISERS, list(LEARNERS), list(CHOOSERS)
+    agents = list(AGENTS), list(BASELINES), DENOISERS, list(LEARNERS), list(CHOOSERS)
     more = list(BUILT_IN), [*engines.NAMES, engines.AUTO], list(DATASETS)
     known = [*catalog(), *SUITES], list(PROBLEMS), *agents, *more
     for group, names in zip(groups.values(), known, strict=True):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from unfog.agents import denoise
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import AGENTS, CHOOSERS, EVERY, LEARNERS, PARTS, WHEN, Catalogue
 from unfog.agents.explain import PAGES, Explained, Part, explained, said
 from unfog.cli import main
@@ -54,7 +54,7 @@ def _number(text: str) -> float | str:
 def test_there_is_a_line_on_when_to_use_each_and_for_nobody_else() -> None:
     assert set(WHEN) == set(AGENTS)
     assert all(line.endswith(".") and line[0].isupper() for line in WHEN.values())
-    assert all(RIVALS[name].told in explained(name).when for name in RIVALS)
+    assert all(BASELINES[name].told in explained(name).when for name in BASELINES)
 
 
 def test_formulas_are_those_of_the_classes() -> None:

@@ -96,7 +96,7 @@ def test_the_reference_has_every_agent_field_command_and_operation(site: Site) -
         }
         for path in folder.glob("*.html")
     }
-    assert set(EVERY) <= headings["agents"] | headings["rivals"]
+    assert set(EVERY) <= headings["agents"] | headings["baselines"]
     assert {words for words, _ in commands.every()} <= headings["commands"]
     told = {f"{method} {path}" for method, path, _ in interface.operations(document())}
     assert told <= headings["http"]

@@ -61,8 +61,8 @@ CALLS: dict[str, Callable[[str, Any], Any]] = {
     ),
     "parse swept": lambda _, value: _spec(sweep={"missing": [value]}),
     **dict.fromkeys(
-        [f"rivals {name}" for name in ("problems", "agents", "engine", "tuned")],
-        lambda name, value: unfog.rivals(**{**SUITE, name: value}),
+        [f"compare_baselines {name}" for name in ("problems", "agents", "engine", "tuned")],
+        lambda name, value: unfog.compare_baselines(**{**SUITE, name: value}),
     ),
     **dict.fromkeys(
         [
@@ -83,7 +83,9 @@ CALLS: dict[str, Callable[[str, Any], Any]] = {
 def test_bad_arguments(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     refused = []
-    for value in JUNK[1:] if call.startswith("rivals") or "rounds" in call else JUNK:  # None would play long
+    for value in (
+        JUNK[1:] if call.startswith("compare_baselines") or "rounds" in call else JUNK
+    ):  # None plays long
         try:
             CALLS[call](call.split()[1], value)
         except InputError as error:

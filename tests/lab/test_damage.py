@@ -91,7 +91,7 @@ def unfinished_folders(folder: Path, times: int, seed: int = 0) -> int:
 def suite_folders(out: Path, times: int, seed: int = 0) -> None:
     """A damaged suite is refused by name, and made good by the same command or refused by name by it, too."""
     rng = np.random.default_rng(seed)
-    told = suite.Asked(("missing", "drift"), ("linucb",), 3, 2)
+    told = suite.SuiteRequest(("missing", "drift"), ("linucb",), 3, 2)
     another = told._replace(seed=1)
     for one, name in ((told, "suite"), (another, "another")):
         suite.compare(one, suite.claim(one, out / name, 1))

@@ -81,7 +81,7 @@ def test_values_by_the_log_and_in_truth(found: demo.Played) -> None:
 def test_naive_has_the_chances_that_it_had(found: demo.Played, store: Path) -> None:
     with live.open(store) as opened:
         events = [one for one in opened.problem(demo.NAME).events() if one["kind"] == "decide"]
-    for event, chance in zip(events, found.rows.rival, strict=True):
+    for event, chance in zip(events, found.rows.baseline, strict=True):
         beside = event["shadow"]["naive"]
         assert (chance if beside["arm"] == "send" else 1 - chance) == pytest.approx(beside["probability"])
 

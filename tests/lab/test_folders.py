@@ -93,7 +93,7 @@ def test_an_unfinished_run_of_another_layout_is_refused_by_name(plan: Plan, tmp_
     old = {**dict.fromkeys(run_folder.ENTRIES, ""), "versions": {"unfog": "0.1.0"}}
     (folder / "run.json").write_text(json.dumps(old, indent=2, sort_keys=True) + "\n")
     (folder / "block-0-0-0-2").write_bytes(b"as it was then")
-    with pytest.raises(InputError, match=r"was made by unfog 0\.1\.0, in layout 1; allowed: layout 2$"):
+    with pytest.raises(InputError, match=r"was made by unfog 0\.1\.0, in layout 1; allowed: layout 3$"):
         keep(plan, tmp_path / "run")
     assert (folder / "block-0-0-0-2").exists()
     assert keep(plan, runs=tmp_path) == tmp_path / "small-001"

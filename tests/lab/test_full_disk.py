@@ -144,7 +144,7 @@ def run_on_a_failing_disk(plan: Plan, tmp_path: Path, every: int) -> None:
 
 def suite_on_a_failing_disk(tmp_path: Path, every: int) -> int:
     """The same for a suite: at each moment, or at some."""
-    told = suite.Asked(("missing",), ("linucb",), 3, 2)
+    told = suite.SuiteRequest(("missing",), ("linucb",), 3, 2)
 
     def play(where: Path) -> Any:
         return suite.compare(told, suite.claim(told, where, 1))

@@ -56,7 +56,7 @@ def lab(colour: str, seen: Any = None) -> Any:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-def test_every_agent_and_rival_is_in_the_map_with_a_colour_of_its_own() -> None:
+def test_every_agent_and_baseline_is_in_the_map_with_a_colour_of_its_own() -> None:
     assert {*EVERY} <= {*LOOKS}
     assert len({look.colour for look in LOOKS.values()}) == len(LOOKS)
 

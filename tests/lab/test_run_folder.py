@@ -92,12 +92,12 @@ def test_what_is_missing_is_said(name: str, run: Path) -> None:
 
 def test_a_newer_layout_is_refused_by_name(run: Path, capsys: Capture) -> None:
     facts = unsealed((run / "run.json").read_bytes())
-    assert facts["layout"] == run_folder.LAYOUT == 2
-    (run / "run.json").write_bytes(sealed({**facts, "layout": 3, "versions": {"unfog": "9.9"}}))
+    assert facts["layout"] == run_folder.LAYOUT == 3
+    (run / "run.json").write_bytes(sealed({**facts, "layout": 4, "versions": {"unfog": "9.9"}}))
     for command in ("show", "plot"):
         code, out, err = said(capsys, command, str(run))
         assert (code, out) == (2, "")
-        assert "was made by unfog 9.9, in layout 3; allowed: layout 2, or a newer unfog" in err
+        assert "was made by unfog 9.9, in layout 4; allowed: layout 3, or a newer unfog" in err
 
 
 def test_an_older_layout_is_refused_by_name(run: Path, capsys: Capture) -> None:
@@ -108,7 +108,7 @@ def test_an_older_layout_is_refused_by_name(run: Path, capsys: Capture) -> None:
     for command in ("show", "plot"):
         code, out, err = said(capsys, command, str(run))
         assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "was made by unfog 0.1.0, in layout 1; allowed: layout 2\n" in err
+        assert "was made by unfog 0.1.0, in layout 1; allowed: layout 3\n" in err
 
 
 LAYOUTS: list[object] = ["x", None, [], {}, True, -1, 0, 2.0]
@@ -130,10 +130,10 @@ def test_what_no_version_ever_wrote_is_damage_though_its_seal_is_right(run: Path
 def test_what_a_newer_version_says_of_itself_may_be_anything(
     versions: object, run: Path, capsys: Capture
 ) -> None:
-    (run / "run.json").write_bytes(sealed({"layout": 3, "versions": versions}))
+    (run / "run.json").write_bytes(sealed({"layout": 4, "versions": versions}))
     code, out, err = said(capsys, "show", str(run))
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "was made by unfog of another version, in layout 3; allowed: layout 2, or a newer" in err
+    assert "was made by unfog of another version, in layout 4; allowed: layout 3, or a newer" in err
 
 
 @each("layout", ["x", None, True, -1])

@@ -298,6 +298,6 @@ def test_the_command_keeps_stdout_pure_and_show_says_it(
     assert line in shown.splitlines()
     assert f"ratio to oracle: alg1 {facts['until']['ratios']['alg1']['value']:.3f} ± 0." in shown
     with pytest.raises(SystemExit) as ended:
-        main(["run", "rivals", "--until", "0.1"])
+        main(["run", "baselines", "--until", "0.1"])
     assert ended.value.code == 2
     assert "--until: 0.1; allowed: for one experiment" in capsys.readouterr().err

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.bad import case
-from tests.cli.bad.specs import PLAIN, RECORDED, RIVALS
+from tests.cli.bad.specs import BASELINES, PLAIN, RECORDED
 
 CASES, PROCESSES, SEED = 2500, 25, 21
-NAMES = [*PLAIN, *RIVALS, *RECORDED]
+NAMES = [*PLAIN, *BASELINES, *RECORDED]
 
 
 @pytest.mark.soak

@@ -31,7 +31,7 @@ import numpy as np
 
 from unfog.agents import choose, learn
 from unfog.agents.agent import PLACES, Agent
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.denoise import (
     Adaptive,
@@ -131,7 +131,9 @@ _ROWS = [
 # fmt: on
 
 AGENTS = {row.name: row for row in _ROWS}
-EVERY = AGENTS | {name: rival.agent for name, rival in RIVALS.items()}  # all rows that a name may begin with
+EVERY = AGENTS | {
+    name: baseline.agent for name, baseline in BASELINES.items()
+}  # all rows that a name may begin with
 
 
 WHEN = {
@@ -199,7 +201,7 @@ class Catalogue(Mapping[str, Agent]):
         learner = next(name for name, part in LEARNERS.items() if part.rewards == self.kind)
         own = "".join(f"{name}, " for name in self.own)
         return (
-            f"{own}a name from `unfog list agents` or `unfog list rivals`"
+            f"{own}a name from `unfog list agents` or `unfog list baselines`"
             f" that learns from {self.kind} rewards, also with other parts, as alg1-{learner}-ucb;"
             " or module:name for one of your own"
         )

@@ -15,7 +15,7 @@ from inspect import cleandoc
 from typing import Any, NamedTuple
 
 from unfog.agents.agent import PLACES, Agent
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import WHEN, Catalogue, named, row_of, settings_in
 from unfog.features.link import KINDS
 from unfog.validation import InputError, one_of
@@ -113,10 +113,11 @@ def _when_to_use(name: str) -> str:
     row = row_of(name)
     if name != row:
         return ""
-    if row in RIVALS:
-        rival = RIVALS[row]
-        home = f" `unfog run {rival.home}` is its paper's own problem." if rival.home else ""
-        return f"To compare with a published system. It is told: {rival.told}. It sees: {rival.sees}.{home}"
+    if row in BASELINES:
+        baseline = BASELINES[row]
+        home = f" `unfog run {baseline.home}` is its paper's own problem." if baseline.home else ""
+        facts = f"It is told: {baseline.told}. It sees: {baseline.sees}."
+        return f"To compare with a published system. {facts}{home}"
     return WHEN.get(row, "")
 
 

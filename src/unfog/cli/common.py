@@ -44,7 +44,7 @@ KINDS = (  # of `unfog list`
     "experiments",
     "problems",
     "agents",
-    "rivals",
+    "baselines",
     "denoisers",
     "learners",
     "choosers",
@@ -58,11 +58,11 @@ def experiments(incomplete: str) -> list[str]:
     """Experiments that come with unfog, and suites."""
     files = resources.files("unfog.lab") / "catalog"
     names = [file.name.removesuffix(".toml") for file in files.iterdir() if file.name.endswith(".toml")]
-    return _filter_by_prefix(incomplete, [*names, "rivals"])
+    return _filter_by_prefix(incomplete, [*names, "baselines"])
 
 
 def agents(incomplete: str) -> list[str]:
-    """Agents and rivals; after a comma the next one."""
+    """Agents and baselines; after a comma the next one."""
     from unfog.agents.catalogue import EVERY
 
     return _complete_list(incomplete, EVERY)

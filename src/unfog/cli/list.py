@@ -39,7 +39,7 @@ def list_command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """List experiments, problems, agents, rivals, the parts of agents, features, engines and data sets."""
+    """List experiments, problems, agents, baselines, the parts of agents, features, engines and data sets."""
     from unfog.validation import one_of
 
     kinds = common.KINDS if kind is None else (one_of("kind", kind, common.KINDS),)
@@ -56,7 +56,7 @@ def list_command(
 def groups() -> Groups:
     """Everything that can be listed: names with a line on each, by kind."""
     from unfog.agents import denoise
-    from unfog.agents.baselines import RIVALS
+    from unfog.agents.baselines import BASELINES
     from unfog.agents.catalogue import AGENTS, CHOOSERS
     from unfog.lab.datasets.files import DATASETS
     from unfog.lab.spec import SUITES, catalog
@@ -66,7 +66,7 @@ def groups() -> Groups:
         "experiments": {name: spec.title for name, spec in catalog().items()} | SUITES,
         "problems": PROBLEMS,
         "agents": {name: row.summary for name, row in AGENTS.items()},
-        "rivals": {name: rival.agent.summary for name, rival in RIVALS.items()},
+        "baselines": {name: baseline.agent.summary for name, baseline in BASELINES.items()},
         "denoisers": {part.name: str(part.note) for part in denoisers},
         "learners": {
             name: _describe_part(name) for names in _learners_by_rewards().values() for name in names
@@ -124,7 +124,7 @@ def _kind_lines(listed: Groups) -> list[str]:
         "denoisers": "denoisers, of agents: see `unfog explain AGENT`; unfog.denoise in Python",
         "features": 'features, of problems: features = "per_arm"',
         "engines": "engines, of runs: unfog run EXPERIMENT --engine numba",
-        "rivals": "rivals, published systems as agents: `unfog explain linucb`",
+        "baselines": "baselines, published systems as agents: `unfog explain linucb`",
         "learners": f"learners, after a dash: alg1-hetero ({gaussian} for Gaussian rewards,"
         " the others for rewards of 0 or 1), with settings: alg1-lmc:temperature=1:steps=20",
         "choosers": "choosers, likewise: alg1-exact-ucb, alg1-hetero-ucb:quantile=0.9",

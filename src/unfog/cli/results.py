@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from unfog.lab.baselines.report import Comparison
 
-SHOW_EXAMPLE = "Examples: unfog show runs/fig1-gaussian-001 --tails   |   unfog show runs/rivals-001"
-PLOT_EXAMPLE = "Examples: unfog plot runs/fig1-gaussian-001 --out figures   |   unfog plot runs/rivals-001"
+SHOW_EXAMPLE = "Examples: unfog show runs/fig1-gaussian-001 --tails   |   unfog show runs/baselines-001"
+PLOT_EXAMPLE = "Examples: unfog plot runs/fig1-gaussian-001 --out figures   |   unfog plot runs/baselines-001"
 FOLDER = Path("figures")
 USUAL = "figures/"  # what --plot alone stands for: no file ends like this
 MOST_BYTES = 10**8  # of each of the small files of a run
@@ -93,7 +93,7 @@ def refuse_columns(has_columns: bool) -> None:
     from unfog.validation import InputError
 
     if has_columns:
-        allowed = "neither for a suite; `unfog show runs/rivals-001/fig1-gaussian --tails` has them"
+        allowed = "neither for a suite; `unfog show runs/baselines-001/fig1-gaussian --tails` has them"
         raise InputError("--parts, --tails", "columns of one experiment", allowed)
 
 
@@ -177,7 +177,7 @@ def checked_folder(run: Path) -> Path:
     from unfog.lab.baselines import folder
     from unfog.validation import InputError
 
-    small, allowed = (run_folder.RUN, run_folder.TIMING, folder.ASKED, folder.TABLE), run_folder.MADE
+    small, allowed = (run_folder.RUN, run_folder.TIMING, folder.REQUEST, folder.TABLE), run_folder.MADE
     for name in (*small, run_folder.SPEC, run_folder.CURVES):
         path = run / name
         try:

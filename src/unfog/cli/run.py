@@ -18,7 +18,8 @@ RUN_EXAMPLE = (
     "Examples: unfog run fig1-gaussian --trials 20   |   unfog run mine.toml --agents alg1,naive --json"
     "   |   unfog run fig1-gaussian --plot   |   unfog run fig1-gaussian --plot regret.png"
     "   |   unfog run fig1-gaussian --until 0.05 --against oracle"
-    "   |   unfog run rivals --rounds 100 --trials 10   |   unfog run rivals --problems drift,missing --tuned"
+    "   |   unfog run baselines --rounds 100 --trials 10"
+    "   |   unfog run baselines --problems drift,missing --tuned"
 )
 REPRODUCE_EXAMPLE = (
     "Examples: unfog reproduce   |   unfog reproduce fig1 --trials 400   |   unfog reproduce fig-actions"
@@ -70,15 +71,15 @@ Budget = Annotated[
 Problems = Annotated[
     list[str] | None,
     typer.Option(
-        help="For rivals alone: some of its problems, by commas or given again: fig1-gaussian,drift."
+        help="For baselines alone: some of its problems, by commas or given again: fig1-gaussian,drift."
     ),
 ]
 Tuned = Annotated[
     bool,
     typer.Option(
         "--tuned",
-        help="For rivals alone: once more with one setting each, ours too, chosen on other seeds. Takes many"
-        " times as long.",
+        help="For baselines alone: once more with one setting each, ours too, chosen on other seeds. Takes"
+        " many times as long.",
     ),
 ]
 
@@ -156,7 +157,7 @@ def _check_experiment_options(problems: list[str] | None, tuned: bool) -> None:
     """Raise InputError if options of suites are given for an experiment."""
     from unfog.validation import InputError
 
-    allowed = "for `unfog run rivals` alone"
+    allowed = "for `unfog run baselines` alone"
     if problems is not None:
         raise InputError("--problems", ", ".join(problems), allowed)
     if tuned:
@@ -180,7 +181,7 @@ def _run_suite(
     from unfog.lab.progress import bar
     from unfog.simulation.executors.local import cores
 
-    request, processes = suite.asked(**options), cores() if workers is None else workers
+    request, processes = suite.check_request(**options), cores() if workers is None else workers
     target = suite.claim(request, out, processes)
     comparison = suite.compare(request, target, processes, bar, lambda line: typer.echo(line, err=True))
     typer.echo(f"kept in {target}", err=True)

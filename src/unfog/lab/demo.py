@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from unfog.live import Problem
 
-NAME, AGENT, RIVAL = "clinic", "late", "naive"
+NAME, AGENT, BASELINE = "clinic", "late", "naive"
 PATIENTS, HOURS = 20, (9, 13, 17)
 A_DAY = PATIENTS * len(HOURS)  # decisions
 CONTEXT, ARMS = ("steps", "sleep"), ("send", "wait")
@@ -67,7 +67,7 @@ class Rows(NamedTuple):
     sent: Array  # 1 where a suggestion was sent
     probability: Array  # of what was done
     send: Array  # the probability of sending
-    rival: Array  # the probability that `naive` sends
+    baseline: Array  # the probability that `naive` sends
     paid: Array  # the reward, if it came in time; else not a number
     worth: Array  # (n, 2)  what each arm is worth in truth
 
@@ -125,12 +125,12 @@ class Clinic:
             context["sleep"] = None
         decision = self.problem.decide(context, unit=unit(patient))
         worth = THETA[:, 0] + THETA[:, 1:] @ deviations
-        shadow = decision.shadow[RIVAL]
-        rival = shadow["probability"] if shadow["arm"] == "send" else 1 - shadow["probability"]
+        shadow = decision.shadow[BASELINE]
+        baseline = shadow["probability"] if shadow["arm"] == "send" else 1 - shadow["probability"]
         sent = decision.arm == "send"
         self.ids[decision.id] = len(self.rows)
         self.rows.append(
-            [patient, sent, decision.probability, decision.probabilities["send"], rival, np.nan, worth]
+            [patient, sent, decision.probability, decision.probabilities["send"], baseline, np.nan, worth]
         )
         self._plan_reports(
             decision.id, float(worth[0 if sent else 1]), float(true[0]), START + (day + 1) * DAY
@@ -174,8 +174,8 @@ class Clinic:
         beliefs = [self.problem.belief(unit(patient)) for patient in range(PATIENTS)]
         believed, sd = (np.array([belief[name].values for belief in beliefs]) for name in ("bias", "bias_sd"))
         columns = [np.array(column, dtype=np.float64) for column in zip(*self.rows, strict=True)]
-        patient, sent, probability, send, rival, paid, worth = columns
-        rows = Rows(patient.astype(int), sent, probability, send, rival, paid, worth)
+        patient, sent, probability, send, baseline, paid, worth = columns
+        rows = Rows(patient.astype(int), sent, probability, send, baseline, paid, worth)
         return Played(
             self.seed,
             self.bias,
@@ -200,7 +200,7 @@ def played(
 
         with live.open(store_path, sync="normal", clock=lambda: clinic.now) as store:
             clinic.problem = store.problem(NAME, seed=seed, **problem_params())
-            clinic.problem.shadow(RIVAL)
+            clinic.problem.shadow(BASELINE)
             for number in range(decisions):
                 clinic.decide(number)
                 progress(number + 1, decisions)
@@ -240,7 +240,7 @@ def values(history: Played) -> dict[str, Value]:
     """The value of every policy, and the difference between agent and `naive` on the same decisions."""
     rows, ways = history.rows, chances(history)
     pairs = {name: (earned(rows, send), worth(rows, send)) for name, send in ways.items()}
-    ours, theirs = pairs[AGENT], pairs[RIVAL]
+    ours, theirs = pairs[AGENT], pairs[BASELINE]
     pairs["difference"] = ours[0] - theirs[0], ours[1] - theirs[1]
     return {name: _estimate_value(*pair) for name, pair in pairs.items()}
 
@@ -248,7 +248,7 @@ def values(history: Played) -> dict[str, Value]:
 def chances(history: Played) -> dict[str, Array]:
     """The probability with which each policy sends a suggestion, (n,)."""
     rows = history.rows
-    return {AGENT: rows.send, RIVAL: rows.rival, "a coin": np.full(len(rows.sent), 0.5)}
+    return {AGENT: rows.send, BASELINE: rows.baseline, "a coin": np.full(len(rows.sent), 0.5)}
 
 
 def earned(rows: Rows, send: Array) -> Array:
@@ -326,9 +326,9 @@ def _reward_lines(history: Played) -> list[str]:
     for name, policy in policies.items():
         rows.append([name, f"{policy.mean:.3f} ± {policy.half_width:.3f}", f"{policy.truth:.3f}"])
     rows.append(["the best there is", "-", f"{best(history):.3f}"])
-    intro = prose(f"{AGENT} decided; {RIVAL}, which takes readings for the truth, only watched:")
+    intro = prose(f"{AGENT} decided; {BASELINE}, which takes readings for the truth, only watched:")
     outro = prose(
-        f"Over {RIVAL}, {AGENT} earned {difference.mean:+.3f} ± {difference.half_width:.3f} a decision"
+        f"Over {BASELINE}, {AGENT} earned {difference.mean:+.3f} ± {difference.half_width:.3f} a decision"
         f" by the log, {difference.truth:+.3f} in truth.",
         f"(One decision in {1 / EPSILON:.0f} was a coin's, for both; that is what lets the log compare.)",
     )

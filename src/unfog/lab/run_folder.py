@@ -25,7 +25,7 @@ from unfog.validation import REFERENCE, InputError, display
 from unfog.version import __version__
 from unfog.worlds.composed import Composed
 
-LAYOUT = 2  # of a run folder and its files
+LAYOUT = 3  # of a run folder and its files
 NUMERIC = (  # what determines results; the rest of `theory` does not
     "maths",
     "channel",

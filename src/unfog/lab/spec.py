@@ -57,7 +57,7 @@ KINDS: dict[str, type[Composed]] = {
     "post_serving": PostServingProblem,
 }
 SUITES = {  # several experiments in one: `unfog run` plays them, and their tables are their own
-    "rivals": "Every rival on ten problems: regret as a ratio to ours, paired (a suite of experiments)"
+    "baselines": "Every baseline on ten problems: regret as a ratio to ours, paired (a suite of experiments)"
 }
 SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
 UNITS = {field.name for field in dataclasses.fields(UnitFields)}
@@ -145,7 +145,7 @@ def _find_tables(source: str | Path) -> tuple[dict[str, Any], str]:
         return known[text].model_dump(exclude={"name"}, exclude_unset=True), text
     allowed = "a name from `unfog list experiments`, or a .toml file"
     if text in SUITES:
-        allowed += f"; unfog.{text}() plays the suite"
+        allowed += "; unfog.compare_baselines() plays the suite"
         raise InputError("experiment", f"{text!r} is a suite of experiments", allowed)
     path = Path(source)
     if _io.is_file(path) or (path.suffix == ".toml" and not _io.is_missing(path)):

@@ -1,1 +1,1 @@
-"""Rivals, each against a plain loop over rounds and trials written from its formulas."""
+"""Baselines, each against a plain loop over rounds and trials written from its formulas."""

@@ -1,6 +1,6 @@
-"""Play a rival as the simulator does, and beside it a plain loop that must choose the same arms.
+"""Play a baseline as the simulator does, and beside it a plain loop that must choose the same arms.
 
-A plain rival is written from the formulas alone, for one trial, with matrices and inverses as they stand.
+A plain baseline is written from the formulas alone, for one trial, with matrices and inverses as they stand.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from unfog.worlds.synthetic import GaussianProblem
 
 
 class Shown(Protocol):
-    """What a plain rival of one trial is asked."""
+    """What a plain baseline of one trial is asked."""
 
     def choose(self, rows: Array, normals: Array, seen: Emission) -> int | list[int]:
         """The arm, for the features (K, m) of the noisy context, the agent's normals and what was emitted.
@@ -48,26 +48,26 @@ def compare(
 ) -> list[list[int]]:
     """The arms of every trial, which must be those of the plain loop in every round.
 
-    `plain` makes the rival of one trial. Where it says that several arms are equal, any of them will do, and
-    it learns from the one that was taken.
+    `plain` makes the baseline of one trial. Where it says that several arms are equal, any of them will do,
+    and it learns from the one that was taken.
     """
     truth = problem.truth(truth_draws(seed, trials, problem.truth_draws()))
     width = agent.chooser.normals(problem.knowledge())
     normals = RoundDraws(seed, trials, "agent", width).next(rounds)
-    rivals = [plain(trial) for trial in trials]
+    baselines = [plain(trial) for trial in trials]
     arms = list[list[int]]()
     for t, (emission, decision) in enumerate(played(problem, agent, rounds, trials, seed)):
         assert decision.reward is not None
         rows = np.stack(
             [truth.features.at(emission.noisy).row(np.full(len(trials), a)) for a in range(problem.arms())], 1
         )
-        for i, rival in enumerate(rivals):
+        for i, baseline in enumerate(baselines):
             one = emission._replace(best=None)  # which is not for agents to see
             seen = Emission(*(None if x is None else x[i] for x in one))  # type: ignore[arg-type]
-            arm, right = int(decision.arm[i]), rival.choose(rows[i], normals[i, t], seen)
+            arm, right = int(decision.arm[i]), baseline.choose(rows[i], normals[i, t], seen)
             right = right if isinstance(right, list) else [right]
             assert arm in right, f"round {t}, trial {i}: {right} and not {arm}"
-            rival.learn(arm, rows[i], float(decision.reward[i]), seen)
+            baseline.learn(arm, rows[i], float(decision.reward[i]), seen)
         arms.append(decision.arm.tolist())
     assert len({tuple(column) for column in zip(*arms, strict=True)}) == len(trials)
     assert len({arm for row in arms for arm in row}) > 2, "the arms hardly differ: the test could not fail"

@@ -9,7 +9,7 @@ import pytest
 from tests.agents.baselines.plain import compare, tied, world
 from tests.problems import spd
 from unfog.agents.agent import Agent
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.clbbf import Imputed, Imputing, Law, Lifting, Parameters
 from unfog.agents.catalogue import named
 from unfog.agents.learn import Joint
@@ -21,7 +21,7 @@ from unfog.worlds import GaussianProblem, LogisticProblem
 from unfog.worlds.problem import Emission, Problem
 
 SEED, T = 3, 1000
-CLBBF, OFUL = RIVALS["clbbf"].agent, RIVALS["clbbf-oful"].agent
+CLBBF, OFUL = BASELINES["clbbf"].agent, BASELINES["clbbf-oful"].agent
 
 
 class Plain:
@@ -125,7 +125,7 @@ def own_world(**changes: Any) -> GaussianProblem:
 
 
 def shared(problem: Problem, size: int, kind: type[Plain] = Plain) -> Callable[[int], Plain]:
-    """Plain rivals for a context that all arms share."""
+    """Plain baselines for a context that all arms share."""
 
     def one(trial: int) -> Plain:
         features = problem.truth(truth_draws(SEED, [trial], problem.truth_draws())).features
@@ -220,7 +220,7 @@ def test_single_precision_imputes_as_double_does(number: int) -> None:
 
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(InputError, match="imputes"):
-        Agent("odd", RIVALS["linucb"].agent.denoiser, Imputing(), Lifting())
+        Agent("odd", BASELINES["linucb"].agent.denoiser, Imputing(), Lifting())
     with pytest.raises(InputError, match="wait for the bias"):
         Agent("odd", Imputed(), Joint(), Lifting())
     problem = world(features="matrix", actions=np.ones((4, 1, 3)))

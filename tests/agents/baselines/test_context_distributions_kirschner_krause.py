@@ -7,7 +7,7 @@ import pytest
 
 from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.base import Privilege
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.context_distributions import DIGITS, PLACES, ToldLaw
 from unfog.agents.catalogue import Catalogue, named
 from unfog.features import Context
@@ -166,7 +166,7 @@ def test_draws_need_no_noise() -> None:
 
 def test_arms_with_features_of_their_own() -> None:
     problem = world(features="per_arm")
-    agent = RIVALS["kk-hidden"].agent
+    agent = BASELINES["kk-hidden"].agent
     compare(agent, problem, lambda trial: Plain(Law(problem, trial), HIDDEN), rounds=120)
 
 

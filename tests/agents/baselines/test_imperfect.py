@@ -9,7 +9,7 @@ import pytest
 from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.agent import Agent
 from unfog.agents.base import View
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Optimism
 from unfog.agents.baselines.imperfect import Imperfect, MaxMin, MinWd, offsets, reached
 from unfog.agents.baselines.linear_ucb import Ellipsoid
@@ -78,7 +78,7 @@ def test_it_chooses_as_the_plain_loop(name: str, kind: str) -> None:
     if kind == "bernoulli":
         told: dict[str, Any] = {"dim": 3, "actions": 5, "noise_cov": [1.4, 0.7, 0.5], "prior_cov": 0.3}
         problem = LogisticProblem(**told, context_mean=[0.8, -0.5, 0.3], prior_mean=0.1)
-    agent = replace(RIVALS[name].agent, chooser=CHOOSERS[name](radius=0.7)).for_rewards(kind)
+    agent = replace(BASELINES[name].agent, chooser=CHOOSERS[name](radius=0.7)).for_rewards(kind)
     compare(agent, problem, lambda trial: Plain(problem, trial, name, 0.7), rounds=25)
 
 
@@ -88,7 +88,7 @@ def test_the_radius_that_errors_have(name: str) -> None:
     problem = world(actions=5)
     known = problem.knowledge()
     radius = float(reached(known.noise_cov + known.bias_cov, 0.9))
-    compare(RIVALS[name].agent, problem, lambda trial: Plain(problem, trial, name, radius), rounds=20)
+    compare(BASELINES[name].agent, problem, lambda trial: Plain(problem, trial, name, radius), rounds=20)
 
 
 def test_nine_errors_in_ten_are_as_short() -> None:
@@ -109,7 +109,7 @@ def test_the_points_of_the_ball() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_in_a_ball_of_no_size_it_is_optimism(name: str) -> None:
-    problem, row = world(), RIVALS[name].agent
+    problem, row = world(), BASELINES[name].agent
     small = replace(row, name="small", chooser=CHOOSERS[name](radius=1e-12))
     parent = Agent("parent", Imperfect(), Ellipsoid(delta=0.1), Optimism())
     found = simulate(_certain(problem), [small, parent], rounds=60, trials=5).values["regret"]
@@ -145,7 +145,7 @@ def test_losses_are_to_arms_that_may_be_chosen() -> None:
 
 
 def test_it_sees_true_contexts_and_bad_settings_are_refused() -> None:
-    assert all(RIVALS[name].agent.sees_context for name in NAMES)
+    assert all(BASELINES[name].agent.sees_context for name in NAMES)
     assert not Identity().sees_context
     for settings in ({"radius": -1.0}, {"alpha": -0.1}):
         with pytest.raises(InputError, match=next(iter(settings))):

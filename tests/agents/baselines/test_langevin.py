@@ -10,11 +10,11 @@ import pytest
 from tests.agents.baselines.chains import Walk, coin_world, remembered, walked
 from tests.agents.baselines.plain import compare, world
 from tests.problems import covariance_error, inverse, random_knowledge
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.langevin import Langevin
 from unfog.validation import InputError
 
-AGENT = RIVALS["lmcts"].agent
+AGENT = BASELINES["lmcts"].agent
 
 
 def with_settings(**settings: Any) -> Any:

@@ -8,14 +8,14 @@ import pytest
 
 from tests.agents.baselines.chains import Walk, coin_world
 from tests.agents.baselines.plain import compare, tied, world
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.langevin import FeelGood, Langevin
 from unfog.maths.arrays import Array
 from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 
-AGENT = RIVALS["feelgood"].agent
+AGENT = BASELINES["feelgood"].agent
 PUBLISHED: dict[str, Any] = {"temperature": 0.001, "steps": 25, "ridge": 0.01, "cooling": 0.0}
 
 

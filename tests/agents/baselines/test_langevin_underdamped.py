@@ -9,13 +9,13 @@ import pytest
 from tests.agents.baselines.chains import Walk, coin_world, remembered, walked
 from tests.agents.baselines.plain import compare, world
 from tests.problems import covariance_error, inverse, random_knowledge
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.langevin import Langevin, Underdamped
 from unfog.maths.arrays import Array
 from unfog.simulation import simulate
 from unfog.validation import InputError
 
-AGENT = RIVALS["ulmcts"].agent
+AGENT = BASELINES["ulmcts"].agent
 
 
 class Plain(Walk):

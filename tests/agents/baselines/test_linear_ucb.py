@@ -11,7 +11,7 @@ import pytest
 from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Ridge
 from unfog.agents.baselines.linear_ucb import StagedRidge, Stages, stages
 from unfog.agents.catalogue import Catalogue, named
@@ -23,7 +23,7 @@ from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import LogisticProblem
 
-AGENT: Any = RIVALS["suplinucb"].agent
+AGENT: Any = BASELINES["suplinucb"].agent
 
 
 def tuned(horizon: int, scale: float) -> Any:
@@ -150,9 +150,9 @@ def test_the_learner_must_be_told_the_stage() -> None:
     with pytest.raises(InputError, match=r"'staged-ridge' beside the chooser 'thompson'; " + allowed):
         Agent("deaf", AGENT.denoiser, AGENT.learner, Thompson())
     with pytest.raises(InputError, match="'clipped_optimism', which tells the probability; " + allowed):
-        replace(AGENT, chooser=RIVALS["meb"].agent.chooser)
+        replace(AGENT, chooser=BASELINES["meb"].agent.chooser)
     with pytest.raises(InputError, match=r"which tells the stage; .* tells the probability of each choice"):
-        replace(RIVALS["meb"].agent, chooser=AGENT.chooser)
+        replace(BASELINES["meb"].agent, chooser=AGENT.chooser)
 
 
 def test_the_learner_must_be_in_stages() -> None:

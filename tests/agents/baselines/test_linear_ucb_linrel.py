@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from tests.agents.baselines.plain import compare, tied, world
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.maths.arrays import Array
 from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import LogisticProblem
 
-AGENT: Any = RIVALS["linrel"].agent
+AGENT: Any = BASELINES["linrel"].agent
 
 
 class Plain:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.agents.baselines.plain import compare, tied, world
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Emission
 
@@ -26,9 +26,9 @@ class Plain:
 
 
 def test_it_chooses_as_the_plain_loop() -> None:
-    compare(RIVALS["linucb"].agent, world(), lambda _: Plain(9, 1 + np.sqrt(np.log(40) / 2)))
+    compare(BASELINES["linucb"].agent, world(), lambda _: Plain(9, 1 + np.sqrt(np.log(40) / 2)))
 
 
 def test_arms_with_features_of_their_own() -> None:
     problem = world(features="per_arm")
-    compare(RIVALS["linucb"].agent, problem, lambda _: Plain(40, 1 + np.sqrt(np.log(40) / 2)), rounds=120)
+    compare(BASELINES["linucb"].agent, problem, lambda _: Plain(40, 1 + np.sqrt(np.log(40) / 2)), rounds=120)

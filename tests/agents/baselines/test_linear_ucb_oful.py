@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.agents.baselines.plain import compare, tied, world
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Optimism
 from unfog.maths.arrays import Array
 from unfog.simulation import simulate
@@ -15,7 +15,7 @@ from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import LogisticProblem
 
-OFUL = RIVALS["oful"].agent
+OFUL = BASELINES["oful"].agent
 
 
 class Plain:
@@ -57,7 +57,7 @@ def test_rewards_of_zero_or_one_have_the_tails_of_a_variance_of_a_fourth() -> No
 
 def test_without_a_width_it_is_linucb_without_one() -> None:
     plain = [
-        replace(RIVALS[name].agent, name=f"plain {name}", chooser=Optimism(alpha=0.0))
+        replace(BASELINES[name].agent, name=f"plain {name}", chooser=Optimism(alpha=0.0))
         for name in ("linucb", "oful")
     ]
     found = simulate(world(), plain, rounds=60, trials=4).values["regret"]

@@ -11,7 +11,7 @@ from scipy.special import expit
 from tests.agents.baselines.chains import coin_world
 from tests.agents.baselines.plain import compare, tied, world
 from tests.problems import evidence, random_knowledge
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.logistic import Sequential
 from unfog.agents.learn import Conjugate
 from unfog.maths.arrays import Array
@@ -20,7 +20,7 @@ from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 
-AGENT = RIVALS["laplacets"].agent
+AGENT = BASELINES["laplacets"].agent
 
 
 class Plain:

@@ -6,7 +6,7 @@ import pytest
 from tests.agents.baselines.chains import coin_world
 from tests.agents.baselines.plain import compare, tied, world
 from tests.agents.learn.data import make_data, remember, same_moments, walk
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.learn import PG
 from unfog.maths import logistic
 from unfog.maths.arrays import Array
@@ -15,7 +15,7 @@ from unfog.simulation import simulate
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 
-AGENT = RIVALS["pgts"].agent
+AGENT = BASELINES["pgts"].agent
 
 
 class Plain:

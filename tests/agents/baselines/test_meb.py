@@ -12,7 +12,7 @@ import unfog
 from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.agent import Agent
 from unfog.agents.base import Evidence
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.meb import Meb, State, error_of, error_of_all
 from unfog.features import Context, FeatureMap, quadratic
 from unfog.maths.arrays import Array
@@ -29,7 +29,7 @@ BURN = 60
 
 
 def agent(name: str, burn: int = BURN) -> Agent:
-    row = RIVALS[name].agent
+    row = BASELINES[name].agent
     return replace(row, learner=replace(row.learner, burn=burn))  # type: ignore[type-var]
 
 
@@ -194,22 +194,22 @@ class Mixed:
 
 
 def test_clipped_sampling_of_two_arms_is_the_plain_loop() -> None:
-    problem, rivals = world(features="slopes", actions=2), [Sampler(0.5) for _ in range(2)]
-    row, both = RIVALS["meb-ts"].agent, set[int]()
+    problem, baselines = world(features="slopes", actions=2), [Sampler(0.5) for _ in range(2)]
+    row, both = BASELINES["meb-ts"].agent, set[int]()
     normals = RoundDraws(4, [0, 1], "agent", 8).next(100)
     for t, (emission, decision) in enumerate(played(problem, row, 100, [0, 1], 4)):
         assert decision.reward is not None
-        for i, rival in enumerate(rivals):
+        for i, baseline in enumerate(baselines):
             seen = Emission(emission.context[i], emission.noisy[i])
-            arm = rival.choose(np.zeros(0), normals[i, t], seen)
+            arm = baseline.choose(np.zeros(0), normals[i, t], seen)
             assert arm == decision.arm[i]
-            rival.learn(arm, np.zeros(0), float(decision.reward[i]), seen)
+            baseline.learn(arm, np.zeros(0), float(decision.reward[i]), seen)
             both.add(arm)
     assert both == {0, 1}
 
 
 def test_clipped_sampling_of_many_arms_mixes() -> None:
-    row = RIVALS["meb-ts"].agent
+    row = BASELINES["meb-ts"].agent
     certain = world(reward_var=1e-18)  # so that a draw is the mean
     compare(row, certain, lambda _: Mixed())
 
@@ -309,7 +309,9 @@ def test_without_noise_meb_without_weights_is_the_optimist() -> None:
     for features in ("quadratic", "slopes", "product"):
         problem = world(noise_cov=1e-12, features=features)
         names = "meb-naive", "meb-optimist"
-        plays = [[d.arm.tolist() for _, d in played(problem, RIVALS[n].agent, 130, [0, 1], 5)] for n in names]
+        plays = [
+            [d.arm.tolist() for _, d in played(problem, BASELINES[n].agent, 130, [0, 1], 5)] for n in names
+        ]
         assert plays[0] == plays[1]
 
 
@@ -320,7 +322,7 @@ def attenuated(name: str) -> float:
         dim=3, actions=2, features="slopes", theta=theta.tolist(), context_mean=1.0, noise_cov=NOISE / 2,
         bias_cov=1e-12, reward_var=0.01,
     )  # fmt: skip
-    *_, (_, last) = played(problem, RIVALS[name].agent, 700, range(100), 1)
+    *_, (_, last) = played(problem, BASELINES[name].agent, 700, range(100), 1)
     return float(np.abs(last.evidence.belief.centre.mean(0) - theta).max())
 
 
@@ -337,7 +339,7 @@ def test_it_refuses_maps_without_moments_under_a_negative_covariance() -> None:
 
 
 def test_bad_settings_are_refused() -> None:
-    chooser: Any = RIVALS["meb"].agent.chooser
+    chooser: Any = BASELINES["meb"].agent.chooser
     for floor in (0.0, 0.6):  # every arm stays within reach
         with pytest.raises(InputError, match="floor"):
             replace(chooser, floor=floor)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.base import View
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Optimism
 from unfog.agents.baselines.polinucb import JointOptimism, Regressed, Served, toward
 from unfog.agents.catalogue import named
@@ -24,7 +24,7 @@ from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 
 ACTIONS = np.random.default_rng(8).normal(0.3, 1.0, (10, 3))
-AGENT = RIVALS["polinucb"].agent
+AGENT = BASELINES["polinucb"].agent
 
 
 def quadratic(arm: int, z: Array, cov: Array) -> tuple[Array, Array]:

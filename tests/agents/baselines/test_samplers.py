@@ -1,6 +1,6 @@
-"""The samplers among the rivals: what is tuned, and their experiments at home."""
+"""The samplers among the baselines: what is tuned, and their experiments at home."""
 
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import Catalogue, named
 from unfog.lab.spec import catalog
 
@@ -9,14 +9,14 @@ NAMES = ["lmcts", "feelgood", "ulmcts", "pgts", "laplacets"]
 
 def test_the_published_value_of_what_is_tuned_is_among_the_choices() -> None:
     for name in NAMES:
-        rival = RIVALS[name]
-        assert bool(rival.tuned) == (name != "pgts")
-        for learner in (rival.agent.learner, rival.agent.binary) if rival.tuned else ():
-            assert vars(learner)[rival.tuned] in rival.grid, name
+        baseline = BASELINES[name]
+        assert bool(baseline.tuned) == (name != "pgts")
+        for learner in (baseline.agent.learner, baseline.agent.binary) if baseline.tuned else ():
+            assert vars(learner)[baseline.tuned] in baseline.grid, name
 
 
 def test_all_are_known_at_home() -> None:
-    for home, kind in (("rival-lmcts", "gaussian"), ("rival-lmcts-logistic", "bernoulli")):
+    for home, kind in (("baseline-lmcts", "gaussian"), ("baseline-lmcts-logistic", "bernoulli")):
         agents = catalog()[home].run.agents
         assert [agent.name for agent in named(agents, rows=Catalogue(kind))] == list(agents)
-    assert RIVALS["lmcts"].home in catalog()
+    assert BASELINES["lmcts"].home in catalog()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.agent import Agent
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Optimism, Ridge
 from unfog.agents.baselines.samplinucb import Averages, Profiles, Reach, none_yet
 from unfog.agents.catalogue import named
@@ -23,7 +23,7 @@ from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
-AGENT = RIVALS["samplinucb"].agent
+AGENT = BASELINES["samplinucb"].agent
 MEANS = [0.9, -0.4, 0.3, 0.5, 0.1, -0.6, -0.2, 0.7, 0.4, 0.0, 0.6, -0.3]
 SPREAD = np.diag([0.5, 0.2, 0.8] * 4) + 0.1
 NOISE = np.diag([0.3, 0.9, 0.2, 0.6] * 3) + 0.15

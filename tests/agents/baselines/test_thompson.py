@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.agents.baselines.plain import compare, tied, world
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.thompson import Centred
 from unfog.agents.catalogue import named
 from unfog.maths.arrays import Array
@@ -61,7 +61,7 @@ def test_it_chooses_as_the_plain_loop_where_contexts_are_as_in_its_paper() -> No
     def features(noisy: Array) -> Array:
         return np.array([gain @ y for y in noisy.reshape(4, 3)])
 
-    compare(RIVALS["park-faradonbeh"].agent, problem, lambda _: Plain(3, 1.0, features))
+    compare(BASELINES["park-faradonbeh"].agent, problem, lambda _: Plain(3, 1.0, features))
 
 
 def test_a_matrix_before_the_context_is_another_noise() -> None:
@@ -99,26 +99,26 @@ def test_features_that_are_not_linear_are_expected() -> None:
         return np.array([[*(a * a), *(mean * mean + np.diag(left)), *(a * mean)] for a in actions])
 
     given = world(actions=actions)
-    compare(RIVALS["park-faradonbeh"].agent, given, lambda _: Plain(9, 1.0, features))
+    compare(BASELINES["park-faradonbeh"].agent, given, lambda _: Plain(9, 1.0, features))
     assert centre.any(), "a mean that the formula does not forget"
 
 
 @pytest.mark.parametrize(("features", "size"), [("per_arm", 40), ("quadratic", 9), ("product", 3)])
 def test_the_second_paper_regresses_on_what_is_read(features: str, size: int) -> None:
     problem = world(features=features, prior_cov=1.0)
-    compare(RIVALS["park-faradonbeh-arms"].agent, problem, lambda _: Plain(size, 1.0), rounds=120)
+    compare(BASELINES["park-faradonbeh-arms"].agent, problem, lambda _: Plain(size, 1.0), rounds=120)
 
 
 def test_v_scales_the_deviations() -> None:
     [agent] = named(["park-faradonbeh-arms:v=0.3"])
     compare(agent, world(features="product"), lambda _: Plain(3, 0.3))
-    assert agent.chooser == RIVALS["park-faradonbeh-arms"].agent.chooser
+    assert agent.chooser == BASELINES["park-faradonbeh-arms"].agent.chooser
 
 
 def test_without_noise_both_are_thompson_sampling_on_the_context() -> None:
     problem = world(noise_cov=1e-12, bias_cov=1e-12, prior_cov=1.0)
     names = ["park-faradonbeh", "park-faradonbeh-arms"]
     first, second = (
-        compare(RIVALS[name].agent, problem, lambda _: Plain(9, 1.0), rounds=60) for name in names
+        compare(BASELINES[name].agent, problem, lambda _: Plain(9, 1.0), rounds=60) for name in names
     )
     assert first == second

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.agents.baselines.plain import compare, tied, world
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Optimism
 from unfog.maths.arrays import Array
 from unfog.simulation import simulate
@@ -15,7 +15,7 @@ from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import LogisticProblem
 
-AGENT: Any = RIVALS["ag-ts"].agent
+AGENT: Any = BASELINES["ag-ts"].agent
 
 
 class Plain:
@@ -66,7 +66,7 @@ def test_rewards_of_zero_or_one() -> None:
 
 def test_without_inflation_it_is_ridge_regression_alone() -> None:
     greedy = [
-        replace(RIVALS["linucb"].agent, name="greedy", chooser=Optimism(alpha=0.0)),
+        replace(BASELINES["linucb"].agent, name="greedy", chooser=Optimism(alpha=0.0)),
         replace(AGENT, name="drawn", learner=replace(AGENT.learner, scale=0.0)),
     ]
     found = simulate(world(), greedy, rounds=60, trials=4).values["regret"]

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from tests.agents.baselines.plain import compare, tied, world
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 
-AGENT = RIVALS["rvr-ts"].agent
+AGENT = BASELINES["rvr-ts"].agent
 
 
 class Plain:

@@ -8,7 +8,7 @@ from tests.cli.bad.logs import table
 SMALL = ["--rounds", "3", "--trials", "2", "--workers", "1"]
 ODD = ["", " ", "-", "--", "x", LONG, "nan", "-1", "0", "1e9", "9" * 5000, "\x00", "a\x00b", "é", "\udcff"]
 ODD += ["a\nb", "/dev/zero", "/dev/null/x", "x.partial", "/proc/x", "file/x", "file", "pipe.toml", ".", "/"]
-PATHS = [*ODD, "fig1-gausian", "rivalz", "/dev/zero", "pipe.toml", "folder.toml", "nowhere.toml", "file"]
+PATHS = [*ODD, "fig1-gausian", "baselinez", "/dev/zero", "pipe.toml", "folder.toml", "nowhere.toml", "file"]
 AGENTS = ["alg1", "oracle", "unfog", "alg1-exat", "orcale", "", " ", ",", "alg1,alg1", LONG, "a:b", "-", "--"]
 AGENTS += ["alg1:x=1", "alg1-hetero-ucb:quantile=2", "drift:step=1e-320", "drift:step=1e400", "\x00"]
 FOLDERS = ["file", "/dev/zero", LONG, "a\x00b"]
@@ -22,8 +22,8 @@ LINES: list[list[str | list[str]]] = [
     ["run", "fig1-gaussian", *SMALL, COUNTS, ["-3", "x", "1.5", "9" * 5000]],
     ["run", "fig1-gaussian", *SMALL, ["--engine", "--precision", "--data"], ODD],
     ["run", "fig1-gaussian", *SMALL, "--out", ODD],
-    ["run", "rivals", "--problems", ODD, "--agents", AGENTS],
-    ["run", "rivals", *SMALL, "--problems", "drift", "--agents", "orcale", "--out", ODD],
+    ["run", "baselines", "--problems", ODD, "--agents", AGENTS],
+    ["run", "baselines", *SMALL, "--problems", "drift", "--agents", "orcale", "--out", ODD],
     [["show", "plot"], PATHS],
     ["plot", PATHS, "--out", ODD],
     ["evaluate", PATHS, "--channel", ODD],

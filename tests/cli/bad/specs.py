@@ -11,8 +11,15 @@ from unfog.lab.spec import DEFAULTS
 
 PLAIN = ["fig1-gaussian", "fig1-logistic", "fig-actions", "gaussian-correlated", "drift", "late", "missing"]
 PLAIN += ["temporal", "heavy-tails", "contexts", "choosers", "learners", "unknown-noise", "told-wrong"]
-RIVALS = ["rival-clbbf", "rival-kk", "rival-lmcts", "rival-meb", "rival-park", "rival-polinucb"]
-RIVALS += ["rival-samplinucb", "rival-lmcts-logistic"]
+BASELINES = [
+    "baseline-clbbf",
+    "baseline-kk",
+    "baseline-lmcts",
+    "baseline-meb",
+    "baseline-park",
+    "baseline-polinucb",
+]
+BASELINES += ["baseline-samplinucb", "baseline-lmcts-logistic"]
 RECORDED = ["fig1-movielens", "airquality", "heartsteps", "movielens-users"]
 RUN = ["run", "spec.toml", "--workers", "1"]
 FEW = ["--rounds", "3", "--trials", "2"]

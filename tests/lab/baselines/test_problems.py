@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from tests.each import each
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import AGENTS, EVERY
-from unfog.lab.baselines.problems import OURS, PAPER, PLACES, pace, why_not
+from unfog.lab.baselines.problems import BENCHMARKS, OURS, PAPER, pace, why_not
 from unfog.lab.spec import build_problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
@@ -14,12 +14,12 @@ BINARY = LogisticProblem(dim=2, actions=4)
 
 
 def test_the_places_are_those_of_the_catalog_with_one_value() -> None:
-    assert len(PLACES) == 10
-    for name, place in PLACES.items():
+    assert len(BENCHMARKS) == 10
+    for name, place in BENCHMARKS.items():
         spec = place.spec()
         assert (spec.name, spec.sweep, spec.run.trials) == (name, {}, place.trials)
         assert place.shown in ("wanted", "none", "some", "all")
-    told = {name: PLACES[name].spec().problem for name in PLACES}
+    told = {name: BENCHMARKS[name].spec().problem for name in BENCHMARKS}
     assert (told["heavy-tails"]["tails"], told["drift"]["drift_cov"], told["missing"]["missing"]) == (
         3,
         0.005,
@@ -45,7 +45,7 @@ def test_the_places_are_those_of_the_catalog_with_one_value() -> None:
     ],
 )
 def test_who_is_held_against_whom(place: str, agent: str, found: list[tuple[str, str]]) -> None:
-    assert PLACES[place].against(EVERY[agent]) == found
+    assert BENCHMARKS[place].against(EVERY[agent]) == found
 
 
 def test_why_one_cannot_play() -> None:
@@ -68,8 +68,8 @@ def test_who_is_told_the_bias_needs_one() -> None:
     assert why_not("oracle", none(dim=2, actions=4)) == "it must be told the bias, and this world has none"
 
 
-def test_every_rival_and_all_of_ours_can_play_where_they_are_held() -> None:
-    for name in (*RIVALS, *PAPER, *OURS):
+def test_every_baseline_and_all_of_ours_can_play_where_they_are_held() -> None:
+    for name in (*BASELINES, *PAPER, *OURS):
         problem = SMALL if EVERY[name].learner.rewards == "gaussian" else BINARY
         assert why_not(name, problem) == "", name
 

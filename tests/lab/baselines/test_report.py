@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unfog.lab.baselines.problems import PLACES
+from unfog.lab.baselines.problems import BENCHMARKS
 from unfog.lab.baselines.report import (
     Comparison,
     Outcome,
@@ -21,7 +21,7 @@ NOTHING = Ratio(np.nan, np.nan, np.nan)
 
 
 def outcome(problem: str, *rows: Row, tuned: tuple[Row, ...] = ()) -> Outcome:
-    place = PLACES[problem]
+    place = BENCHMARKS[problem]
     took = {row.agent: 2e-6 for row in rows}
     about = problem, place.title, 1000, 0, place.yardstick
     return Outcome(*about, rows, tuned, {"unfog": 274.25}, {"meb": "it sees"}, took)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from tests.each import each
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import EVERY, Catalogue
 from unfog.lab.baselines import suite
 from unfog.lab.baselines.problems import OURS
 
 
-@each("name", [*RIVALS, *OURS])
+@each("name", [*BASELINES, *OURS])
 def test_all_have_six_or_seven_values_or_none_and_every_one_is_an_agent(name: str) -> None:
     setting, values = suite.setting_of(name)
     assert bool(setting) is bool(values)
@@ -19,8 +19,8 @@ def test_all_have_six_or_seven_values_or_none_and_every_one_is_an_agent(name: st
     assert suite.candidates(name)[0] == name  # as published
     assert len(suite.candidates(name)) in ((6, 7) if values else (1,))
     assert (
-        name in RIVALS or len(suite.candidates(name)) == 6
-    )  # ours has no more than any rival with a setting
+        name in BASELINES or len(suite.candidates(name)) == 6
+    )  # ours has no more than any baseline with a setting
 
 
 def test_a_published_value_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:

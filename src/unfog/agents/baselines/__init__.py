@@ -1,6 +1,6 @@
 """Published algorithms that unfog is compared with, such as LinUCB: three parts each, like our agents."""
 
-from unfog.agents.baselines.base import Rival
+from unfog.agents.baselines.base import Baseline
 from unfog.agents.baselines.clbbf import CLBBF
 from unfog.agents.baselines.context_distributions import KIRSCHNER_KRAUSE, YANG
 from unfog.agents.baselines.imperfect import IMPERFECT
@@ -34,4 +34,4 @@ ROWS = (
     *LAPLACE_TS,
 )
 
-RIVALS: dict[str, Rival] = {row.agent.name: row for row in ROWS}
+BASELINES: dict[str, Baseline] = {row.agent.name: row for row in ROWS}

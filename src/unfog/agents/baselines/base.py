@@ -1,6 +1,6 @@
 """What baselines share: their description, ridge regression with a width, and optimism.
 
-`Rival` describes a published system: its agent, what it must be told and sees, and where it is at home.
+`Baseline` describes a published system: its agent, what it must be told and sees, and where it is at home.
 `EitherKind` is a learner that takes Gaussian rewards or 0 and 1, as a setting says: most baselines have one
 rule for both, so that a row's two learners (`Agent.learner`, `Agent.binary`) differ in that setting alone.
 """
@@ -23,7 +23,7 @@ from unfog.maths.gaussian import Belief, whole
 BOUNDED = 0.5  # a reward between 0 and 1 has tails no heavier than those of N(0, 1/4)
 
 
-class Rival(NamedTuple):
+class Baseline(NamedTuple):
     """A published system, as an agent. Its reference and a summary are the agent's."""
 
     agent: Agent
@@ -77,9 +77,9 @@ class Ridge(EitherKind):
     kept as the Gaussian N(theta_hat, V^-1) by the rank-one update of maths/gaussian.py (a prior N(0, I / l)
     and rewards of variance one give the same V and theta_hat), and as ln(det V / det l I), which grows by
     ln(1 + x'V^-1 x). What is believed is N(theta_hat, beta_t^2 V^-1): an optimist adds one deviation of a
-    score to its mean (`Optimism`), a sampler draws from it. Rivals differ in beta_t alone: they
+    score to its mean (`Optimism`), a sampler draws from it. Baselines differ in beta_t alone: they
     inherit this learner and say their own `width`. Nothing is taken from the prior that agents are told,
-    except for the sizes that a rival's paper says must be known.
+    except for the sizes that a baseline's paper says must be known.
 
     Settings
     --------

@@ -14,7 +14,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.agents.base import Denoiser, Evidence, Keeps, LooksBack, Privilege, Rewinds, View
-from unfog.agents.baselines.base import EitherKind, Optimism, Rival
+from unfog.agents.baselines.base import Baseline, EitherKind, Optimism
 from unfog.agents.choose.ucb import moments
 from unfog.agents.learn.logistic import put
 from unfog.channel.knowledge import Knowledge
@@ -426,7 +426,7 @@ class Lifting(Optimism):
 GRID = (0.01, 0.03, 0.1, 0.2, 0.5, 1.0)
 
 CLBBF = [
-    Rival(
+    Baseline(
         Agent(
             "clbbf",
             Imputed(),
@@ -439,12 +439,12 @@ CLBBF = [
         told="the number of rounds",
         sees="noisy contexts, and what of them was lost",
         regret="regret",
-        home="rival-clbbf",
+        home="baseline-clbbf",
         tuned="alpha",
         grid=GRID,
         sure="high",
     ),
-    Rival(
+    Baseline(
         Agent(
             "clbbf-oful",
             Imputed(zero=True),
@@ -457,7 +457,7 @@ CLBBF = [
         told="the number of rounds",
         sees="noisy contexts, with zeros where they were lost",
         regret="regret",
-        home="rival-clbbf",
+        home="baseline-clbbf",
         tuned="alpha",
         grid=GRID,
         sure="high",

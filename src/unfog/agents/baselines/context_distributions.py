@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.agents.base import Denoiser, Expects, KnowsBias, Privilege, Privileged
-from unfog.agents.baselines.base import Optimism, Ridge, Rival, Sizes, State
+from unfog.agents.baselines.base import Baseline, Optimism, Ridge, Sizes, State
 from unfog.agents.baselines.linear_ucb import Ellipsoid
 from unfog.agents.denoise import Exact, Identity, reference
 from unfog.agents.denoise.bias import certain
@@ -247,18 +247,18 @@ def _agent(name: str, denoiser: Denoiser, summary: str, *, hidden: bool = True) 
     )
 
 
-_rival = partial(Rival, regret="regret", home="rival-kk", tuned="beta")
+_baseline = partial(Baseline, regret="regret", home="baseline-kk", tuned="beta")
 NEEDED_KNOWLEDGE = "the law of every context, sigma"
 HIDDEN, SEEN = (0.1, 0.3, 1.0, 2.0, 5.0, 10.0), (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 KIRSCHNER_KRAUSE = [
-    _rival(
+    _baseline(
         _agent("kk-hidden", ToldLaw(), "ridge on features expected under the law of each context, UCB"),
         told=NEEDED_KNOWLEDGE,
         sees="the law of each context",
         grid=HIDDEN,
     ),
-    _rival(
+    _baseline(
         _agent(
             "kk-observed",
             ToldLaw(pairs=True),
@@ -269,19 +269,19 @@ KIRSCHNER_KRAUSE = [
         sees="the law of each context, and afterwards the context",
         grid=SEEN,
     ),
-    _rival(
+    _baseline(
         _agent("kk-sampled", ToldLaw(samples=10), "kk-hidden that knows the law of a context by ten draws"),
         told=NEEDED_KNOWLEDGE,
         sees="draws from the law of each context",
         grid=HIDDEN,
     ),
-    _rival(
+    _baseline(
         _agent("kk-exact", Identity(), "UCB that takes what it sees for the context", hidden=False),
         told="sigma",
         regret="regret_true_context",
         grid=SEEN,
     ),
-    _rival(
+    _baseline(
         _agent("kk-learnt", Exact(), "kk-hidden that learns the channel instead of being told its bias"),
         told="the laws of contexts and channel, sigma",
         sees="noisy contexts",
@@ -293,7 +293,7 @@ KIRSCHNER_KRAUSE = [
 YANG_PAPER = "Yang, Yang and Ren, Multi-Feedback Bandit Learning with Probabilistic Contexts"
 
 YANG = [
-    Rival(
+    Baseline(
         Agent(
             "yang-bundle",
             ToldLaw(),

@@ -14,7 +14,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.agents.base import Chooser, Denoiser, Privilege, View
-from unfog.agents.baselines.base import Rival
+from unfog.agents.baselines.base import Baseline
 from unfog.agents.baselines.linear_ucb import Ellipsoid
 from unfog.agents.choose.greedy import Largest, among_largest
 from unfog.agents.choose.ucb import moments
@@ -158,9 +158,9 @@ def offsets(dim: int) -> Array:
     return np.concat([size * directions for size in (-1.0, -0.5, 0.5, 1.0)])
 
 
-def _row(name: str, chooser: Chooser, summary: str) -> Rival:
+def _row(name: str, chooser: Chooser, summary: str) -> Baseline:
     parts, binary = (Imperfect(), Ellipsoid(delta=DELTA), chooser), Ellipsoid(delta=DELTA, zero_one=True)
-    return Rival(
+    return Baseline(
         Agent(name, *parts, binary=binary, summary=summary, reference=PAPER),
         told="how far a noisy context may be from the true one; the noise of rewards, how long theta is",
         sees="noisy contexts, and true ones after the rewards",

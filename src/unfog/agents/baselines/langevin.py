@@ -9,7 +9,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.agents.base import Chain, Evidence
-from unfog.agents.baselines.base import EitherKind, Rival
+from unfog.agents.baselines.base import Baseline, EitherKind
 from unfog.agents.choose.greedy import best
 from unfog.agents.choose.thompson import Thompson
 from unfog.agents.denoise import Identity
@@ -178,7 +178,7 @@ class Langevin(EitherKind, Chain):
 
 
 LMCTS = [
-    Rival(
+    Baseline(
         Agent(
             "lmcts",
             Identity(),
@@ -189,7 +189,7 @@ LMCTS = [
             reference=LMCTS_PAPER,
         ),
         told="the horizon",
-        home="rival-lmcts",
+        home="baseline-lmcts",
         tuned="temperature",
         grid=(1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
     )
@@ -255,7 +255,7 @@ class Underdamped(Langevin):
 
 
 UNDERDAMPED = [
-    Rival(
+    Baseline(
         Agent(
             "ulmcts",
             Identity(),
@@ -378,7 +378,7 @@ def _add_round(past: Shown, seen: Array, rows: Array) -> Shown:
 
 
 FEELGOOD = [
-    Rival(
+    Baseline(
         Agent(
             "feelgood",
             Identity(),

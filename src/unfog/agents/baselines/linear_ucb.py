@@ -29,7 +29,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.agents.base import Chooser, Evidence, Learner, Tells, View
-from unfog.agents.baselines.base import EitherKind, Optimism, Ridge, Rival, Sizes, State
+from unfog.agents.baselines.base import Baseline, EitherKind, Optimism, Ridge, Sizes, State
 from unfog.agents.choose.greedy import Largest, best, for_all
 from unfog.agents.choose.ucb import moments
 from unfog.agents.denoise import Identity
@@ -44,7 +44,7 @@ LINUCB_PAPER = (
 ALPHA = 1 + sqrt(log(2 / 0.05) / 2)
 
 LINUCB = [
-    Rival(
+    Baseline(
         Agent(
             "linucb",
             Identity(),
@@ -100,7 +100,7 @@ class Ellipsoid(Ridge):
 
 
 OFUL = [
-    Rival(
+    Baseline(
         Agent(
             "oful",
             Identity(),
@@ -221,7 +221,7 @@ class TwoWidths(Largest):
 
 
 LINREL = [
-    Rival(
+    Baseline(
         Agent(
             "linrel",
             Identity(),
@@ -443,7 +443,7 @@ class Stages(Tells, Chooser):
 
 
 SUPLINUCB = [
-    Rival(
+    Baseline(
         Agent(
             "suplinucb",
             Identity(),

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.agents.base import Evidence
-from unfog.agents.baselines.base import EitherKind, Rival
+from unfog.agents.baselines.base import Baseline, EitherKind
 from unfog.agents.choose.thompson import Thompson
 from unfog.agents.denoise import Identity
 from unfog.agents.learn import PG
@@ -132,7 +132,7 @@ def _diagonal(state: Belief, row: Array, error: Array, curvature: Array) -> Beli
 
 
 LAPLACE_TS = [
-    Rival(
+    Baseline(
         Agent(
             "laplacets",
             Identity(),
@@ -154,7 +154,7 @@ PGTS_PAPER = (
 )
 
 PGTS = [
-    Rival(
+    Baseline(
         Agent(
             "pgts",
             Identity(),

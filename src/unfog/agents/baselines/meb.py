@@ -14,7 +14,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.agents.base import Chooser, Evidence, Learner, Tells, View
-from unfog.agents.baselines.base import EitherKind, Ridge, Rival, Sizes
+from unfog.agents.baselines.base import Baseline, EitherKind, Ridge, Sizes
 from unfog.agents.baselines.base import State as RidgeState
 from unfog.agents.choose.greedy import best
 from unfog.agents.choose.thompson import Thompson
@@ -349,15 +349,17 @@ def check_floor(value: object) -> float:
     return floor
 
 
-def _row(name: str, learner: Learner, binary: Learner, thompson: bool, summary: str, knowledge: str) -> Rival:
+def _row(
+    name: str, learner: Learner, binary: Learner, thompson: bool, summary: str, knowledge: str
+) -> Baseline:
     chooser = ClippedThompson() if thompson else ClippedOptimism()
     agent = Agent(name, Identity(), learner, chooser, summary=summary, reference=PAPER, binary=binary)
-    return Rival(
+    return Baseline(
         agent,
         told=knowledge,
         sees="noisy contexts",
         regret="regret_plug_in",
-        home="rival-meb",
+        home="baseline-meb",
         tuned="floor",
         grid=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2),
     )

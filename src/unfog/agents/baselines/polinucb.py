@@ -12,7 +12,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.agents.base import Bounds, Denoiser, Evidence, Privilege, State, View
-from unfog.agents.baselines.base import Ridge, Rival, Sizes, sizes
+from unfog.agents.baselines.base import Baseline, Ridge, Sizes, sizes
 from unfog.agents.choose.greedy import Largest
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
@@ -340,7 +340,7 @@ def toward(belief: Belief, rows: Array) -> tuple[Array, Array]:
 
 
 POLINUCB = [
-    Rival(
+    Baseline(
         Agent(
             "polinucb",
             Regressed(),
@@ -353,7 +353,7 @@ POLINUCB = [
         told="how noisy rewards are, and how long theta is",
         sees="noisy contexts, and true ones after the reward",
         regret="regret",
-        home="rival-polinucb",
+        home="baseline-polinucb",
         tuned="alpha",
         grid=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
         sure="medium",

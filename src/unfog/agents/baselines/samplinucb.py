@@ -15,7 +15,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.agents.base import Counts, Denoiser, Evidence, Hindsight, LooksBack, Privilege, View
-from unfog.agents.baselines.base import EitherKind, Optimism, Rival, Sizes, sizes
+from unfog.agents.baselines.base import Baseline, EitherKind, Optimism, Sizes, sizes
 from unfog.agents.choose.ucb import moments
 from unfog.channel.knowledge import Knowledge, Shrinkage
 from unfog.features import Context, FeatureMap
@@ -353,7 +353,7 @@ class Reach(Optimism):
 
 
 SAMPLINUCB = [
-    Rival(
+    Baseline(
         Agent(
             "samplinucb",
             Averages(),
@@ -365,7 +365,7 @@ SAMPLINUCB = [
         ),
         told="the noise of rewards, how long theta is, and how long samples of profiles are at most",
         sees="noisy contexts, taken for samples of one that is constant",
-        home="rival-samplinucb",
+        home="baseline-samplinucb",
         tuned="alpha",
         grid=(0.01, 0.03, 0.1, 0.3, 0.6, 1.0),
         sure="medium",

@@ -25,7 +25,7 @@ from math import log
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.agents.base import Denoiser, Privilege
-from unfog.agents.baselines.base import Ridge, Rival, Sizes, State
+from unfog.agents.baselines.base import Baseline, Ridge, Sizes, State
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Identity
 from unfog.agents.learn import Conjugate
@@ -36,7 +36,7 @@ from unfog.maths.arrays import Array, matvec
 RUSSO_VAN_ROY_PAPER = "Russo and Van Roy, Learning to Optimize via Posterior Sampling"
 
 RUSSO_VAN_ROY = [
-    Rival(
+    Baseline(
         Agent(
             "rvr-ts",
             Identity(),
@@ -93,7 +93,7 @@ class Inflated(Ridge):
 
 
 AGRAWAL_GOYAL = [
-    Rival(
+    Baseline(
         Agent(
             "ag-ts",
             Identity(),
@@ -189,10 +189,12 @@ class Dispersed(Ridge):
 
 
 _row = partial(Agent, learner=Dispersed(), chooser=Thompson(), binary=Dispersed(zero_one=True))
-_rival = partial(Rival, regret="regret", home="rival-park", tuned="v", grid=(0.02, 0.05, 0.1, 0.3, 1.0, 2.0))
+_baseline = partial(
+    Baseline, regret="regret", home="baseline-park", tuned="v", grid=(0.02, 0.05, 0.1, 0.3, 1.0, 2.0)
+)
 
 PARK_FARADONBEH = [
-    _rival(
+    _baseline(
         _row(
             "park-faradonbeh",
             Centred(),
@@ -202,7 +204,7 @@ PARK_FARADONBEH = [
         told="the mean and covariance of contexts, and the covariance of noise",
         sees="noisy contexts",
     ),
-    _rival(
+    _baseline(
         _row(
             "park-faradonbeh-arms",
             Identity(),

@@ -1,9 +1,9 @@
 """The folder of a suite: a run folder for each problem, the request, and the table once the suite is done.
 
-    rivals-001/suite.json    the request, and the fingerprint of the code
-    rivals-001/PROBLEM       a run folder (lab/storage.py); beside it -slow, -dear, -tuning and -tuned
-    rivals-001/table.txt     the table for people
-    rivals-001/table.json    the ratios, and a hash of table.txt; it exists once the suite is done
+    baselines-001/suite.json    the request, and the fingerprint of the code
+    baselines-001/PROBLEM       a run folder (lab/storage.py); beside it -slow, -dear, -tuning and -tuned
+    baselines-001/table.txt     the table for people
+    baselines-001/table.json    the ratios, and a hash of table.txt; it exists once the suite is done
 
 An interrupted suite with the same request and the same code is resumed: finished problems are read, and the
 unfinished one is resumed. Both JSON files are sealed (_io.py), and the table names its suite.
@@ -43,21 +43,27 @@ from unfog.version import __version__
 
 say = logging.getLogger("unfog.lab").warning
 
-NAME = "rivals"
-ASKED, TABLE, TEXT = "suite.json", "table.json", "table.txt"
-ENTRIES = {"suite", "asked", "unfog", "code"}  # what a suite.json has, at least
+NAME = "baselines"
+REQUEST, TABLE, TEXT = "suite.json", "table.json", "table.txt"
+ENTRIES = {"suite", "request", "unfog", "code"}  # what a suite.json has, at least
 FILES = (run_folder.RUN, run_folder.SPEC, run_folder.CURVES)
 
 
-def identity(asked: dict[str, Any]) -> dict[str, Any]:
+def identity(request: dict[str, Any]) -> dict[str, Any]:
     """What identifies a suite: the request, and the code that answers it."""
-    contents = {"suite": NAME, "layout": LAYOUT, "asked": asked, "unfog": __version__, "code": fingerprint()}
+    contents = {
+        "suite": NAME,
+        "layout": LAYOUT,
+        "request": request,
+        "unfog": __version__,
+        "code": fingerprint(),
+    }
     return dict(json.loads(json.dumps(contents)))  # as it is read back
 
 
-def claim(asked: dict[str, Any], out: Path | None, among: Path = Path("runs")) -> Path:
-    """The folder given, or the first of runs/rivals-001, ... that is free or can be resumed."""
-    contents = identity(asked)
+def claim(request: dict[str, Any], out: Path | None, among: Path = Path("runs")) -> Path:
+    """The folder given, or the first of runs/baselines-001, ... that is free or can be resumed."""
+    contents = identity(request)
     if out is None:
         numbered = (among / f"{NAME}-{number:03d}" for number in itertools.count(1))
         out = next(path for path in numbered if not path.exists() or _is_unfinished(path, contents))
@@ -73,7 +79,7 @@ def claim(asked: dict[str, Any], out: Path | None, among: Path = Path("runs")) -
         raise InputError("out", problem, "a folder that can be made") from None
     for path in out.glob("*.tmp"):
         remove(path)
-    write_atomically(out / ASKED, sealed(contents))
+    write_atomically(out / REQUEST, sealed(contents))
     remove(out / TABLE)  # the suite is no longer finished
     return out
 
@@ -124,20 +130,20 @@ def finish(folder: Path, comparison: Comparison) -> None:
 
 def is_suite(path: Path) -> bool:
     """Whether a folder is that of a suite, finished or not."""
-    return is_file(path / ASKED)
+    return is_file(path / REQUEST)
 
 
 def read(path: Path) -> Comparison:
     """Read the comparison of a finished suite; a damaged file is refused by name."""
     request = _read_request(path)
     if not (path / TABLE).exists():
-        allowed = "a finished one; the same `unfog run rivals` goes on with it"
+        allowed = "a finished one; the same `unfog run baselines` goes on with it"
         raise InputError("run", f"{str(path)!r} is an unfinished suite: it has no {TABLE} yet", allowed)
     try:
         data, text = _read_table(path, request)
         comparison = from_plain(data)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        allowed = "a table made by `unfog run`; the same `unfog run rivals` makes it anew"
+        allowed = "a table made by `unfog run`; the same `unfog run baselines` makes it anew"
         raise InputError("run", f"{str(path / TABLE)!r} is damaged", allowed) from None
     _check_text(path / TEXT, text)
     check_runs(path)
@@ -149,12 +155,12 @@ def _read_request(path: Path) -> dict[str, Any]:
     try:
         return _parse_request(path)
     except (OSError, DamagedError):
-        raise InputError("run", f"{str(path / ASKED)!r} is damaged", "one made by `unfog run`") from None
+        raise InputError("run", f"{str(path / REQUEST)!r} is damaged", "one made by `unfog run`") from None
 
 
 def _parse_request(path: Path) -> dict[str, Any]:
     """Parse a suite.json; raise DamagedError if another kind of sealed file has its name."""
-    contents = in_this_layout(path, content_of(path / ASKED))
+    contents = in_this_layout(path, content_of(path / REQUEST))
     if not contents.keys() >= ENTRIES:
         raise DamagedError("it is not as it was written")
     return contents
@@ -190,5 +196,5 @@ def check_runs(folder: Path) -> None:
         except LayoutError:
             raise
         except InputError as error:
-            allowed = "the runs as they were made; the same `unfog run rivals` plays this one again"
+            allowed = "the runs as they were made; the same `unfog run baselines` plays this one again"
             raise InputError("run", error.value, allowed) from None

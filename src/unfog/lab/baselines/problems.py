@@ -38,7 +38,7 @@ DEAR = ("feelgood",)  # each of their steps goes over every arm of every past ro
 PACES = {"quick": 10**9, "slow": 50, "dear": 10}  # the most trials of agents of each pace, unless told
 
 
-class Place(NamedTuple):
+class BenchmarkProblem(NamedTuple):
     """A problem of the suite."""
 
     name: str
@@ -74,12 +74,16 @@ class Place(NamedTuple):
 
 AIR: dict[str, Any] = {"yardstick": TRUE_CONTEXT, "group": "air", "also": ("temporal",)}
 
-PLACES = {
+BENCHMARKS = {
     benchmark.name: benchmark
     for benchmark in (
-        Place("fig1-gaussian", "fig1-gaussian", "Gaussian rewards (Fig. 1 left)", 200, group="paper"),
-        Place("fig1-logistic", "fig1-logistic", "Rewards of 0 or 1 (Fig. 1 centre)", 50, group="paper"),
-        Place(
+        BenchmarkProblem(
+            "fig1-gaussian", "fig1-gaussian", "Gaussian rewards (Fig. 1 left)", 200, group="paper"
+        ),
+        BenchmarkProblem(
+            "fig1-logistic", "fig1-logistic", "Rewards of 0 or 1 (Fig. 1 centre)", 50, group="paper"
+        ),
+        BenchmarkProblem(
             "fig1-movielens",
             "fig1-movielens",
             "MovieLens-100K (Fig. 1 right)",
@@ -87,10 +91,10 @@ PLACES = {
             (("ratings", "movielens"),),
             group="paper",
         ),
-        Place(
+        BenchmarkProblem(
             "gaussian-correlated", "gaussian-correlated", "Correlated contexts and noise", 200, group="paper"
         ),
-        Place(
+        BenchmarkProblem(
             "airquality-none",
             "airquality-reference",
             "Air Quality, no true context shown",
@@ -99,7 +103,7 @@ PLACES = {
             "none",
             **AIR,
         ),
-        Place(
+        BenchmarkProblem(
             "airquality-some",
             "airquality-reference",
             "Air Quality, one true context in ten shown",
@@ -108,7 +112,7 @@ PLACES = {
             "some",
             **AIR,
         ),
-        Place(
+        BenchmarkProblem(
             "airquality-all",
             "airquality-reference",
             "Air Quality, all true contexts shown",
@@ -117,9 +121,13 @@ PLACES = {
             "all",
             **AIR,
         ),
-        Place("heavy-tails", "heavy-tails", "Noise with outliers", 200, (("tails", 3),), also=("robust",)),
-        Place("drift", "drift", "A bias that walks", 200, (("drift_cov", 0.005),), also=("drift",)),
-        Place(
+        BenchmarkProblem(
+            "heavy-tails", "heavy-tails", "Noise with outliers", 200, (("tails", 3),), also=("robust",)
+        ),
+        BenchmarkProblem(
+            "drift", "drift", "A bias that walks", 200, (("drift_cov", 0.005),), also=("drift",)
+        ),
+        BenchmarkProblem(
             "missing",
             "missing",
             "Three coordinates in ten get lost",
@@ -164,7 +172,7 @@ def _check_denoiser(agent: Agent, problem: Problem) -> None:
     agent.denoiser.setup(known, privilege)
 
 
-def build(benchmark: Place) -> Problem:
+def build(benchmark: BenchmarkProblem) -> Problem:
     """Build the world of a benchmark problem; raise InputError if its data set is missing."""
     problem = build_problem(benchmark.spec().problem)
     problem.knowledge()

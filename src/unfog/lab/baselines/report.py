@@ -19,7 +19,7 @@ import numpy as np
 
 from unfog.agents.agent import Agent
 from unfog.evaluation.intervals import student_reach
-from unfog.lab.baselines.problems import PLACES, TOLD_BIAS
+from unfog.lab.baselines.problems import BENCHMARKS, TOLD_BIAS
 from unfog.lab.tables import NOTHING, columns, fill
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.statistics import estimate, quotient
@@ -232,7 +232,7 @@ def exceptions(comparison: Comparison, *, tuned: bool = False) -> str:
 
 def grouped(comparison: Comparison) -> list[tuple[str, list[Outcome]]]:
     """The outcomes in groups of problems, in their order."""
-    groups = groupby(comparison.outcomes, key=lambda outcome: PLACES[outcome.problem].group)
+    groups = groupby(comparison.outcomes, key=lambda outcome: BENCHMARKS[outcome.problem].group)
     return [(name, list(members)) for name, members in groups]
 
 

@@ -18,12 +18,22 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from unfog.agents.agent import Agent
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import EVERY, Catalogue, named
 from unfog.features.link import KINDS
 from unfog.lab.baselines import folder as folders
 from unfog.lab.baselines import report
-from unfog.lab.baselines.problems import LOSS, OURS, PACES, PAPER, PLACES, Place, build, pace, why_not
+from unfog.lab.baselines.problems import (
+    BENCHMARKS,
+    LOSS,
+    OURS,
+    PACES,
+    PAPER,
+    BenchmarkProblem,
+    build,
+    pace,
+    why_not,
+)
 from unfog.lab.baselines.report import Comparison, Outcome, Row, held
 from unfog.lab.prepare import prepare
 from unfog.lab.run import Progress, play, quiet
@@ -52,7 +62,7 @@ def silent(_: str) -> Iterator[Progress]:
     yield quiet
 
 
-class Asked(NamedTuple):
+class SuiteRequest(NamedTuple):
     """What determines the result; None stands for a problem's own value."""
 
     problems: tuple[str, ...]
@@ -65,7 +75,9 @@ class Asked(NamedTuple):
     tuned: bool = False
     scale: float = 1.0  # of the problems' own numbers of trials
 
-    def run_of(self, benchmark: Place, pace: str = "quick", *, other_seed: bool = False) -> dict[str, Any]:
+    def run_of(
+        self, benchmark: BenchmarkProblem, pace: str = "quick", *, other_seed: bool = False
+    ) -> dict[str, Any]:
         """The fields of [run] for a problem and agents of one pace; for tuning on another seed."""
         usual = max(2, round(self.scale * min(benchmark.trials, PACES[pace])))
         fields: dict[str, Any] = {"rounds": self.rounds, "trials": self.trials or usual, "seed": self.seed}
@@ -76,7 +88,7 @@ class Asked(NamedTuple):
         return {**fields, "engine": self.engine, "precision": self.precision}
 
 
-def rivals(
+def compare_baselines(
     problems: Sequence[str] | None = None,
     *,
     agents: Sequence[str] | None = None,
@@ -89,23 +101,23 @@ def rivals(
     tuned: bool = False,
     out: str | Path | None = None,
 ) -> Comparison:
-    """Every rival, or these agents, as regret ratios to ours on the problems of its page, or on some.
+    """Every baseline, or these agents, as regret ratios to ours on the problems of its page, or on some.
 
     Ratios are above 1 where ours is better. `tuned` adds each with one setting chosen on other seeds. With
     `out` the runs are kept in that folder, and an interrupted suite is gone on with there. Print what comes
     back for a table; `unfog.lab.baselines.report.figure` draws it.
 
     >>> import unfog
-    >>> found = unfog.rivals(["fig1-gaussian"], agents=["linucb"], rounds=20, trials=5)
+    >>> found = unfog.compare_baselines(["fig1-gaussian"], agents=["linucb"], rounds=20, trials=5)
     >>> 'linucb' in str(found)
     True
     """
-    request = asked(problems, agents, rounds, trials, seed, engine, precision, tuned)
+    request = check_request(problems, agents, rounds, trials, seed, engine, precision, tuned)
     folder = None if out is None else claim(request, run_folder(out), workers)
     return compare(request, folder, workers)
 
 
-def asked(
+def check_request(
     problems: Sequence[str] | None,
     agents: Sequence[str] | None,
     rounds: int | None,
@@ -114,8 +126,8 @@ def asked(
     engine: str | None,
     precision: str | None,
     tuned: bool = False,
-) -> Asked:
-    """Check the arguments of `rivals`, and return the request."""
+) -> SuiteRequest:
+    """Check the arguments of `compare_baselines`, and return the request."""
     names = _check_problems(problems), _check_agents(agents)
     flag("tuned", tuned)
     if tuned and seed == SEED:
@@ -123,9 +135,9 @@ def asked(
     sizes = _check_count("rounds", rounds), _check_count("trials", trials)
     start = 0 if seed is None else count("seed", seed, 0, MOST_SEED)
     engine_name = engines.check_name("numpy" if engine is None else engine)
-    request = Asked(*names, *sizes, start, engine_name, precision, tuned)
+    request = SuiteRequest(*names, *sizes, start, engine_name, precision, tuned)
     for name in request.problems:
-        checked(with_run(PLACES[name].spec(), request.run_of(PLACES[name])))
+        checked(with_run(BENCHMARKS[name].spec(), request.run_of(BENCHMARKS[name])))
     return request
 
 
@@ -135,22 +147,22 @@ def _check_count(field: str, value: int | None) -> int | None:
 
 def _check_problems(problems: Sequence[str] | None) -> tuple[str, ...]:
     """Check the names of problems; all of them if None. Repeats are dropped."""
-    names = tuple(PLACES if problems is None else _check_names("problems", problems))
+    names = tuple(BENCHMARKS if problems is None else _check_names("problems", problems))
     if not names:
-        raise InputError("problems", "none named", f"one or more of {', '.join(PLACES)}")
+        raise InputError("problems", "none named", f"one or more of {', '.join(BENCHMARKS)}")
     for name in names:
-        one_of("problems", name, list(PLACES))
+        one_of("problems", name, list(BENCHMARKS))
     return names
 
 
 def _check_agents(agents: Sequence[str] | None) -> tuple[str, ...]:
     """Check the names of agents; all baselines if None. Repeats are dropped, unknown names refused."""
-    names = tuple((*RIVALS, *PAPER) if agents is None else _check_names("agents", agents))
+    names = tuple((*BASELINES, *PAPER) if agents is None else _check_names("agents", agents))
     if not names:
-        raise InputError("agents", "none named", f"one or more of {', '.join((*RIVALS, *PAPER))}")
+        raise InputError("agents", "none named", f"one or more of {', '.join((*BASELINES, *PAPER))}")
     for name in names:
         if name in OURS:
-            others = f"{', '.join((*RIVALS, *PAPER))}, or another agent of `unfog list`"
+            others = f"{', '.join((*BASELINES, *PAPER))}, or another agent of `unfog list`"
             raise InputError("agents", f"{name!r} is what others are held against", others)
         complaints = list[InputError]()
         for kind in KINDS:
@@ -174,10 +186,10 @@ def _check_names(field: str, names: Sequence[str]) -> dict[str, None]:
     return dict.fromkeys(names)
 
 
-def claim(request: Asked, out: Path | None, workers: int, runs: Path = Path("runs")) -> Path:
+def claim(request: SuiteRequest, out: Path | None, workers: int, runs: Path = Path("runs")) -> Path:
     """The folder of a suite; a request that cannot be played is refused before the folder is created."""
     count("workers", workers, most=MOST_WORKERS)
-    for benchmark in (PLACES[name] for name in request.problems):
+    for benchmark in (BENCHMARKS[name] for name in request.problems):
         problem, _ = _try_build(benchmark)
         if problem is not None:
             engine, precision = request.engine, request.precision
@@ -186,12 +198,16 @@ def claim(request: Asked, out: Path | None, workers: int, runs: Path = Path("run
 
 
 def compare(
-    request: Asked, folder: Path | None, workers: int = 1, bars: Bars = silent, say: Say = lambda _: None
+    request: SuiteRequest,
+    folder: Path | None,
+    workers: int = 1,
+    bars: Bars = silent,
+    say: Say = lambda _: None,
 ) -> Comparison:
     """Play all problems in turn; one without data or players is left out, which `say` is told."""
     count("workers", workers, most=MOST_WORKERS)
     outcomes, left_out = list[Outcome](), dict[str, str]()
-    for benchmark in (PLACES[name] for name in request.problems):
+    for benchmark in (BENCHMARKS[name] for name in request.problems):
         problem, why = _try_build(benchmark)
         match = None if problem is None else Match(request, benchmark, problem, folder, workers, bars)
         if match is not None and match.agents:
@@ -205,7 +221,7 @@ def compare(
     return comparison
 
 
-def _try_build(benchmark: Place) -> tuple[Problem | None, str]:
+def _try_build(benchmark: BenchmarkProblem) -> tuple[Problem | None, str]:
     """The world of a benchmark problem, or None and what is missing if its data are not there."""
     try:
         return build(benchmark), ""
@@ -220,8 +236,8 @@ class Match:
 
     def __init__(
         self,
-        request: Asked,
-        benchmark: Place,
+        request: SuiteRequest,
+        benchmark: BenchmarkProblem,
         problem: Problem,
         folder: Path | None,
         workers: int,
@@ -321,8 +337,8 @@ def candidates(name: str) -> list[str]:
 
 def setting_of(name: str) -> tuple[str, tuple[float, ...]]:
     """The setting of an agent that is tuned, and its values; empty if it has none."""
-    if name in RIVALS:
-        return RIVALS[name].tuned, RIVALS[name].grid
+    if name in BASELINES:
+        return BASELINES[name].tuned, BASELINES[name].grid
     return ("level", LEVELS) if name in OURS else ("", ())
 
 

@@ -1,4 +1,4 @@
-"""What every rival keeps to: the contracts of its parts, both kinds of rewards, all maps, engines, names."""
+"""What every baseline keeps to: its parts' contracts, both kinds of rewards, all maps, engines, names."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ import pytest
 
 import unfog
 from unfog import testing
-from unfog.agents.baselines import RIVALS, ROWS
-from unfog.agents.baselines.base import Rival
+from unfog.agents.baselines import BASELINES, ROWS
+from unfog.agents.baselines.base import Baseline
 from unfog.agents.catalogue import AGENTS, CHOOSERS, LEARNERS, Catalogue, named
 from unfog.features.link import KINDS
 from unfog.simulation import simulate
@@ -27,12 +27,12 @@ MAPS: dict[str, dict[str, Any]] = {  # of the problem of the contracts
 }
 ROUNDS, TRIALS = 12, 3
 
-every = pytest.mark.parametrize("name", RIVALS)
+every = pytest.mark.parametrize("name", BASELINES)
 
 
-def kinds(rival: Rival) -> list[str]:
+def kinds(baseline: Baseline) -> list[str]:
     """The kinds of rewards that a row plays."""
-    agent = rival.agent
+    agent = baseline.agent
     return [kind for kind in KINDS if kind in (agent.learner.rewards, agent.binary and agent.binary.rewards)]
 
 
@@ -44,13 +44,13 @@ def played(name: str, world: Problem, rounds: int = ROUNDS, **how: Any) -> dict[
 
 def test_each_row_stands_once() -> None:
     names = [row.agent.name for row in ROWS]
-    assert len(names) == len(set(names)) == len(RIVALS)
+    assert len(names) == len(set(names)) == len(BASELINES)
     assert not set(names) & {*AGENTS, *LEARNERS, *CHOOSERS}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_two_rows_are_the_same_agent(kind: str) -> None:
-    able = [rival.agent.for_rewards(kind) for rival in RIVALS.values() if kind in kinds(rival)]
+    able = [baseline.agent.for_rewards(kind) for baseline in BASELINES.values() if kind in kinds(baseline)]
     assert len(able) > 20
     assert not [(a.name, b.name) for a in able for b in able if a is not b and a.same_as(b)]
 
@@ -58,50 +58,50 @@ def test_no_two_rows_are_the_same_agent(kind: str) -> None:
 @every
 def test_a_row_keeps_the_contract(name: str) -> None:
     """Every rule below: what a row says, what its name may change, its parts, and that it plays every map."""
-    rival = RIVALS[name]
-    check_what_it_says(name, rival)
-    check_what_is_tuned(name, rival)
-    check_parts(rival)
-    check_that_it_plays(name, rival)
+    baseline = BASELINES[name]
+    check_what_it_says(name, baseline)
+    check_what_is_tuned(name, baseline)
+    check_parts(baseline)
+    check_that_it_plays(name, baseline)
 
 
-def check_what_it_says(name: str, rival: Rival) -> None:
-    agent = rival.agent
+def check_what_it_says(name: str, baseline: Baseline) -> None:
+    agent = baseline.agent
     assert agent.name == name
-    assert all([agent.summary, agent.reference, rival.told, rival.sees])
-    assert rival.regret in LOSSES
-    assert rival.sure in ("high", "medium", "low")
+    assert all([agent.summary, agent.reference, baseline.told, baseline.sees])
+    assert baseline.regret in LOSSES
+    assert baseline.sure in ("high", "medium", "low")
     assert not agent.summary.endswith(".")
     one = {"rvr-ts": ["gaussian"], "pgts": ["bernoulli"]}  # the exact posterior, which each has for the other
-    assert kinds(rival) == one.get(name, [*KINDS])
+    assert kinds(baseline) == one.get(name, [*KINDS])
 
 
-def check_what_is_tuned(name: str, rival: Rival) -> None:
+def check_what_is_tuned(name: str, baseline: Baseline) -> None:
     """The name is the row, and may change the setting that is tuned."""
-    assert Catalogue(rival.agent.learner.rewards)[name] == rival.agent
-    assert len(rival.grid) == (6 if rival.tuned else 0)
-    assert list(rival.grid) == sorted(set(rival.grid))
-    for kind in kinds(rival):
+    assert Catalogue(baseline.agent.learner.rewards)[name] == baseline.agent
+    assert len(baseline.grid) == (6 if baseline.tuned else 0)
+    assert list(baseline.grid) == sorted(set(baseline.grid))
+    for kind in kinds(baseline):
         rows = Catalogue(kind)
-        for value in rival.grid:
-            tuned = rows[f"{name}:{rival.tuned}={value}"]
+        for value in baseline.grid:
+            tuned = rows[f"{name}:{baseline.tuned}={value}"]
             parts = tuned.denoiser, tuned.learner, tuned.chooser
-            found = [vars(part)[rival.tuned] for part in parts if rival.tuned in vars(part)]
-            assert found, f"no part of {name!r} for {kind} rewards has the setting {rival.tuned!r}"
+            found = [vars(part)[baseline.tuned] for part in parts if baseline.tuned in vars(part)]
+            assert found, f"no part of {name!r} for {kind} rewards has the setting {baseline.tuned!r}"
             assert set(found) == {value}
 
 
-def check_parts(rival: Rival) -> None:
-    agent = rival.agent
+def check_parts(baseline: Baseline) -> None:
+    agent = baseline.agent
     testing.check_denoiser(agent.denoiser)
-    for kind in kinds(rival):
+    for kind in kinds(baseline):
         testing.check_learner(agent.for_rewards(kind).learner, agent.denoiser, agent.chooser)
     testing.check_chooser(agent.chooser, agent.learner, agent.denoiser)
 
 
-def check_that_it_plays(name: str, rival: Rival) -> None:
+def check_that_it_plays(name: str, baseline: Baseline) -> None:
     """Every map, two of them with both kinds of rewards; on one, trials alone are those side by side."""
-    first, *other = kinds(rival)
+    first, *other = kinds(baseline)
     for kind, maps in [(first, [*MAPS]), *((kind, ["quadratic", "per_arm"]) for kind in other)]:
         for features in maps:
             world = problem(kind, **{"features": features} | MAPS[features])
@@ -154,7 +154,7 @@ MEETING: list[tuple[str, dict[str, Any]]] = [
 ]
 ALIKE = {"meb-naive", "lmcts", "feelgood", "ulmcts"}  # for numbers, too
 OTHERS = {name.partition(":")[0] for name, _ in MEETING} - ALIKE
-COMPILED = [*((name, dict[str, Any]()) for name in RIVALS if name not in OTHERS), *MEETING]
+COMPILED = [*((name, dict[str, Any]()) for name in BASELINES if name not in OTHERS), *MEETING]
 
 
 @pytest.mark.slow
@@ -162,10 +162,10 @@ COMPILED = [*((name, dict[str, Any]()) for name in RIVALS if name not in OTHERS)
 def test_engines_agree(name: str, told: dict[str, Any]) -> None:
     """Each row once, and by hand those whose programs are others elsewhere."""
     pytest.importorskip("jax")
-    rival = RIVALS[name.partition(":")[0]]
-    kind = told.get("rewards", kinds(rival)[0])
+    baseline = BASELINES[name.partition(":")[0]]
+    kind = told.get("rewards", kinds(baseline)[0])
     world = problem(kind, **{field: value for field, value in told.items() if field != "rewards"})
-    why = rival.agent.for_rewards(kind).interpreted
+    why = baseline.agent.for_rewards(kind).interpreted
     if why:
         with pytest.raises(InputError, match="engine") as refusal:
             played(name, world, engine="jax")
@@ -178,7 +178,7 @@ def test_engines_agree(name: str, told: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_they_run_by_name(kind: str) -> None:
-    names = [name for name, rival in RIVALS.items() if kind in kinds(rival)]
+    names = [name for name, baseline in BASELINES.items() if kind in kinds(baseline)]
     found = unfog.run(problem(kind), agents=names, rounds=5, trials=2, seed=1)
     assert list(found.agent.values) == names
     assert np.isfinite(found.regret.values).all()

@@ -1,4 +1,4 @@
-"""Every rival that a live problem accepts waits for rewards that come after the next decisions."""
+"""Every baseline that a live problem accepts waits for rewards that come after the next decisions."""
 
 from pathlib import Path
 
@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from tests.live.ground import COORDINATES, Hand, opened, problem
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 
 READINGS = np.random.default_rng(4).normal(size=(5, 2)).tolist()
 ROWS = [
     (name, kind)
-    for name, rival in RIVALS.items()
+    for name, baseline in BASELINES.items()
     for kind in ("gaussian", "bernoulli")
-    if kind in (rival.agent.learner.rewards, rival.agent.binary and rival.agent.binary.rewards)
-    if rival.agent.can.see_bias is None and rival.agent.can.tell_choice is None
+    if kind in (baseline.agent.learner.rewards, baseline.agent.binary and baseline.agent.binary.rewards)
+    if baseline.agent.can.see_bias is None and baseline.agent.can.tell_choice is None
 ]
 
 
 def test_few_are_left_out() -> None:
-    left_out = {*RIVALS} - {name for name, _ in ROWS}
+    left_out = {*BASELINES} - {name for name, _ in ROWS}
     told, hears = {"kk-hidden", "kk-observed", "kk-sampled", "yang-bundle"}, {"suplinucb", "meb", "meb-naive"}
     assert left_out == told | hears
 
@@ -31,7 +31,7 @@ def test_it_decides_three_times_before_the_first_reward(tmp_path: Path, name: st
         made = [live.decide(reading) for reading in READINGS[:3]]
         for one in made[::-1]:
             live.reward(one.id, 1.0)
-            if RIVALS[name].agent.sees_context:
+            if BASELINES[name].agent.sees_context:
                 live.reveal(one.id, dict(zip(COORDINATES, [1.0, -1.0], strict=True)))
         for reading in READINGS[3:]:
             probabilities = live.decide(reading).probabilities

@@ -1,9 +1,9 @@
-"""The measured parts of docs/science/rivals.md, its record in docs/notebook and its picture.
+"""The measured parts of docs/science/baselines.md, its record in docs/notebook and its picture.
 
-    python benchmarks/rivals_page.py    # writes what stands between markers of the pages, and the picture
+    python benchmarks/baselines_page.py    # writes what stands between markers of the pages, and the picture
 
-All of it is from benchmarks/results/rivals.json alone. A part stands between `<!-- measured: NAME -->` and
-`<!-- end -->`; what is around it is written by hand. `benchmarks/rivals.py` measures.
+All of it is from benchmarks/results/baselines.json alone. A part stands between `<!-- measured: NAME -->` and
+`<!-- end -->`; what is around it is written by hand. `benchmarks/baselines.py` measures.
 """
 
 import json
@@ -16,7 +16,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.wording import RESULTS, ROOT, Row, item, said, short, table
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.lab.baselines.report import (
     Comparison,
     Outcome,
@@ -29,12 +29,12 @@ from unfog.lab.baselines.report import (
     spans,
     yardstick,
 )
-from unfog.lab.baselines.report import Row as StoreLockedError
+from unfog.lab.baselines.report import Row as SuiteRow
 
-PAGE = ROOT / "docs" / "science" / "rivals.md"
-RECORD = ROOT / "docs" / "notebook" / "rivals.md"
-FOUND = RESULTS / "rivals.json"
-PICTURE = ROOT / "docs" / "images" / "rivals.png"
+PAGE = ROOT / "docs" / "science" / "baselines.md"
+RECORD = ROOT / "docs" / "notebook" / "baselines.md"
+FOUND = RESULTS / "baselines.json"
+PICTURE = ROOT / "docs" / "images" / "baselines.png"
 GROUPS = {
     "paper": "The paper's experiments, and correlated noise",
     "air": "Air Quality",
@@ -49,30 +49,30 @@ LIMIT = 3.0  # times that a batched round may take of a plain step
 
 
 def overview(found: Row) -> str:
-    """One line a rival: what it must be told, and its ratios to one of ours that is told the same."""
+    """One line a baseline: what it must be told, and its ratios to one of ours that is told the same."""
     every = from_plain(found)
     rows = [
-        [f"`{name}`", rival.told, *_spread(_fair(every, name, False)), *_spread(_fair(every, name, True))]
-        for name, rival in RIVALS.items()
+        [f"`{name}`", baseline.told, *_spread(_fair(every, name, False)), *_spread(_fair(every, name, True))]
+        for name, baseline in BASELINES.items()
         if _fair(every, name, False)
     ]
-    fair = [row for name in RIVALS for row in _fair(every, name, False) if row.told == "same"]
+    fair = [row for name in BASELINES for row in _fair(every, name, False) if row.told == "same"]
     head = ["agent", "must be told", "ratio, as published", "ours wins", "ratio, tuned", "ours wins"]
     below = said(f"""The ratio is the median over the problems of the comparison, and in brackets the least
         and the most of them. "Ours wins" counts the problems in which it does beyond doubt; with constants as
         published that is {sum(row.ratio.wins for row in fair)} of {len(fair)} in all. A problem that shows
-        true contexts to ours counts for a rival that is shown them, too. A + marks one that is told more than
-        any of ours that it could be held against: the bias, besides true contexts.""")
+        true contexts to ours counts for a baseline that is shown them, too. A + marks one that is told more
+        than any of ours that it could be held against: the bias, besides true contexts.""")
     return f"{table(head, rows, left=2)}\n\n{below}"
 
 
-def _fair(every: Comparison, name: str, tuned: bool) -> list[StoreLockedError]:
-    """A rival beside one of ours that is told the same; beside one that is told less where there is none."""
+def _fair(every: Comparison, name: str, tuned: bool) -> list[SuiteRow]:
+    """A baseline beside one of ours that is told the same, or less if there is none."""
     rows = [row for one in every.outcomes for row in _rows(one, tuned) if row.agent == name]
     return [row for row in rows if row.told == "same"] or [row for row in rows if row.told == "more"]
 
 
-def _spread(rows: list[StoreLockedError]) -> list[str]:
+def _spread(rows: list[SuiteRow]) -> list[str]:
     """The median of ratios, the least and the most, and how many of them ours wins."""
     values = sorted(row.ratio.value for row in rows)
     if not values:
@@ -97,11 +97,11 @@ def exceptions(found: Row) -> str:
     return "\n\n".join(parts)
 
 
-def _rows(one: Outcome, tuned: bool) -> tuple[StoreLockedError, ...]:
+def _rows(one: Outcome, tuned: bool) -> tuple[SuiteRow, ...]:
     return one.tuned if tuned else one.rows
 
 
-def _exception(one: Outcome, row: StoreLockedError) -> str:
+def _exception(one: Outcome, row: SuiteRow) -> str:
     ends = f"[{number(row.ratio.low)}, {number(row.ratio.high)}]"
     chosen = f" ({row.setting})" if row.setting not in ("", "as published") else ""
     return item(
@@ -139,14 +139,14 @@ def told(_: Row) -> str:
     rows = [
         [
             f"`{name}`",
-            rival.agent.reference or "–",
-            rival.told,
-            rival.sees,
-            REGRETS.get(rival.regret, rival.regret),
-            f"`{rival.home}`" if rival.home else "–",
-            rival.sure,
+            baseline.agent.reference or "–",
+            baseline.told,
+            baseline.sees,
+            REGRETS.get(baseline.regret, baseline.regret),
+            f"`{baseline.home}`" if baseline.home else "–",
+            baseline.sure,
         ]
-        for name, rival in RIVALS.items()
+        for name, baseline in BASELINES.items()
     ]
     head = ["agent", "paper", "must be told", "sees", "its paper's regret", "at home", "how sure we are"]
     return table(head, rows, left=len(head))

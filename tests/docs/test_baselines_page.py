@@ -1,13 +1,13 @@
-"""What docs/science/rivals.md and its record say was measured is what was measured; every rival is named."""
+"""What docs/science/baselines.md and its record say was measured was measured; every baseline is named."""
 
 import json
 import re
 from typing import Any
 
 import pytest
-from benchmarks.rivals_page import FOUND, PAGE, PARTS, RECORD, refreshed
+from benchmarks.baselines_page import FOUND, PAGE, PARTS, RECORD, refreshed
 
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.lab.baselines.problems import ORACLE
 from unfog.lab.baselines.report import Comparison, Outcome, Ratio, Row, plain
 
@@ -19,11 +19,11 @@ def test_the_pages_have_a_place_for_every_part() -> None:
 
 def test_measured_parts_are_those_of_the_results() -> None:
     if not FOUND.exists():
-        pytest.skip("not measured yet: python benchmarks/rivals.py")
+        pytest.skip("not measured yet: python benchmarks/baselines.py")
     found = json.loads(FOUND.read_text("utf-8"))
     for page in (PAGE, RECORD):
         text = page.read_text("utf-8")
-        assert refreshed(text, found) == text, f"{page}: python benchmarks/rivals_page.py"
+        assert refreshed(text, found) == text, f"{page}: python benchmarks/baselines_page.py"
     assert found["quick"] is False
     counts = re.findall(r"(\d+) of (\d+) comparisons, in (\d+) of which", PARTS["exceptions"](found))
     (all_, total, lost), (tuned, _, lost_tuned) = counts
@@ -82,8 +82,8 @@ def test_tables_name_the_regret_and_the_settings(found: dict[str, Any]) -> None:
     assert "More than 3 times as slow as their plain step: `linucb`." in said
 
 
-def test_every_rival_says_what_it_is_told(found: dict[str, Any]) -> None:
+def test_every_baseline_says_what_it_is_told(found: dict[str, Any]) -> None:
     lines = PARTS["told"](found).splitlines()[2:]
-    assert [line.split("`")[1] for line in lines] == list(RIVALS)
+    assert [line.split("`")[1] for line in lines] == list(BASELINES)
     for line in lines:
         assert all(cell.strip() for cell in line.strip("|").split(" | ")), line

@@ -1,4 +1,4 @@
-"""`unfog run rivals` as a user meets it."""
+"""`unfog run baselines` as a user meets it."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def unfog(capsys: Capture, *words: str) -> tuple[int, str, str]:
 
 @pytest.mark.slow
 def test_a_small_suite(capsys: Capture) -> None:
-    code, out, err = unfog(capsys, "run", "rivals", *SMALL)
+    code, out, err = unfog(capsys, "run", "baselines", *SMALL)
     assert code == 0
     assert out.startswith("Regret of each as a ratio to ours")
     assert [line.split(" ")[0] for line in err.splitlines()] == [
@@ -43,16 +43,16 @@ def test_a_small_suite(capsys: Capture) -> None:
         "airquality-all",
         "kept",
     ]
-    kept = {path.name for path in Path("runs/rivals-001").iterdir()}
+    kept = {path.name for path in Path("runs/baselines-001").iterdir()}
     assert {"fig1-gaussian", "fig1-logistic", "missing", "suite.json", "table.json"} <= kept
-    assert Path("runs/rivals-001/table.txt").read_text("utf-8") == out
-    code, shown, _ = unfog(capsys, "show", "runs/rivals-001/drift")
+    assert Path("runs/baselines-001/table.txt").read_text("utf-8") == out
+    code, shown, _ = unfog(capsys, "show", "runs/baselines-001/drift")
     assert code == 0
     assert "linucb" in shown
-    code, out, _ = unfog(capsys, "run", "rivals", *SMALL, "--json")
+    code, out, _ = unfog(capsys, "run", "baselines", *SMALL, "--json")
     facts = json.loads(out)
     assert code == 0
-    assert Path("runs/rivals-002/table.json").exists()
+    assert Path("runs/baselines-002/table.json").exists()
     assert facts["outcomes"][0]["problem"] == "fig1-gaussian"
     assert {name.partition("-")[0] for name in facts["left_out"]} == {"fig1", "airquality"}
 
@@ -72,7 +72,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
 
 def test_what_does_not_fit_is_one_line(capsys: Capture) -> None:
     for words, complaint in WRONG:
-        code, out, err = unfog(capsys, "run", "rivals", *words)
+        code, out, err = unfog(capsys, "run", "baselines", *words)
         assert (code, out) == (2, ""), words
         assert complaint in err
         assert len(err.splitlines()) == 1
@@ -80,9 +80,9 @@ def test_what_does_not_fit_is_one_line(capsys: Capture) -> None:
 
 
 def test_a_suite_is_no_spec(capsys: Capture) -> None:
-    code, _, err = unfog(capsys, "reproduce", "rivals")
+    code, _, err = unfog(capsys, "reproduce", "baselines")
     assert code == 2
-    assert "'rivals' is a suite of experiments" in err
+    assert "'baselines' is a suite of experiments" in err
 
 
 @pytest.mark.parametrize("words", [("--problems", "drift"), ("--tuned",)])
@@ -90,12 +90,12 @@ def test_what_only_a_suite_has_is_refused_elsewhere(words: tuple[str, ...], caps
     code, out, err = unfog(capsys, "run", "fig1-gaussian", *words)
     assert (code, out) == (2, "")
     assert err.startswith(f"unfog: {words[0]}: ")
-    assert err.endswith("; allowed: for `unfog run rivals` alone\n")
+    assert err.endswith("; allowed: for `unfog run baselines` alone\n")
     assert not Path("runs").exists()
 
 
 def test_show_and_plot_say_again_what_a_suite_found(capsys: Capture) -> None:
-    code, ran, _ = unfog(capsys, "run", "rivals", *SMALL, "--problems", "missing, drift", "--out", "kept")
+    code, ran, _ = unfog(capsys, "run", "baselines", *SMALL, "--problems", "missing, drift", "--out", "kept")
     assert code == 0
     assert {path.name for path in Path("kept").iterdir() if path.is_dir()} == {"missing", "drift"}
     assert unfog(capsys, "show", "kept")[:2] == (0, ran)
@@ -117,11 +117,11 @@ def test_a_setting_is_chosen_for_all_where_that_is_asked_for(
 
     monkeypatch.setitem(suite.TRIALS, "quick", 2)
     words = ("--problems", "drift", "--tuned", "--json")
-    code, out, _ = unfog(capsys, "run", "rivals", *SMALL, *words)
+    code, out, _ = unfog(capsys, "run", "baselines", *SMALL, *words)
     (one,) = json.loads(out)["outcomes"]
     assert (code, one["problem"]) == (0, "drift")
     assert [row["agent"] for row in one["tuned"]] == [row["agent"] for row in one["rows"]]
-    assert Path("runs/rivals-001/drift-tuning").is_dir()
+    assert Path("runs/baselines-001/drift-tuning").is_dir()
 
 
 @pytest.mark.parametrize("command", ["show", "plot"])
@@ -144,9 +144,9 @@ def test_a_suite_without_a_table_is_one_line(
 
 def test_a_setting_that_does_not_fit_leaves_a_problem_out(capsys: Capture) -> None:
     words = ("--agents", "polinucb:before=4", "--problems", "fig1-gaussian,gaussian-correlated")
-    code, out, err = unfog(capsys, "run", "rivals", *words, *SMALL[:6])
+    code, out, err = unfog(capsys, "run", "baselines", *words, *SMALL[:6])
     why = "polinucb:before=4: before: 4; allowed: less than 3, the dimension of contexts"
     assert code == 0
-    assert err.splitlines() == [f"gaussian-correlated is left out: {why}", "kept in runs/rivals-001"]
+    assert err.splitlines() == [f"gaussian-correlated is left out: {why}", "kept in runs/baselines-001"]
     assert f"gaussian-correlated was not played: {why}" in " ".join(out.split())
-    assert not Path("runs/rivals-001/gaussian-correlated").exists()
+    assert not Path("runs/baselines-001/gaussian-correlated").exists()

@@ -1,9 +1,9 @@
-"""A rival's batched round against a plain NumPy step of the same rival, written from its formulas.
+"""A baseline's batched round against a plain NumPy step of the same baseline, written from its formulas.
 
 The plain ones are those of tests/agents/baselines, which choose the same arms. Each test there hands an
-agent, a problem and a plain rival to `compare`; here that call is caught, and both are timed on that problem:
-the plain one a trial at a time, the other in a batch of 100 trials. Neither is charged for what the world
-does.
+agent, a problem and a plain baseline to `compare`; here that call is caught, and both are timed on that
+problem: the plain one a trial at a time, the other in a batch of 100 trials. Neither is charged for what
+the world does.
 """
 
 import inspect
@@ -18,12 +18,12 @@ from tests.agents.baselines.plain import Shown
 
 from benchmarks.wording import ROOT
 from unfog.agents.agent import Agent
-from unfog.agents.baselines import RIVALS
+from unfog.agents.baselines import BASELINES
 from unfog.lab.baselines import report
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Emission, Problem
 
-FOLDER = ROOT / "tests" / "agents" / "rivals"
+FOLDER = ROOT / "tests" / "agents" / "baselines"
 
 
 class Pair(NamedTuple):
@@ -39,31 +39,31 @@ class _CaughtError(Exception):
 
 
 class _Timed:
-    """A plain rival with a watch."""
+    """A plain baseline with a watch."""
 
-    def __init__(self, rival: Shown) -> None:
-        self.rival, self.seconds = rival, 0.0
+    def __init__(self, baseline: Shown) -> None:
+        self.baseline, self.seconds = baseline, 0.0
 
     def choose(self, rows: Array, normals: Array, seen: Emission) -> int | list[int]:
         began = time.perf_counter()
-        arm = self.rival.choose(rows, normals, seen)
+        arm = self.baseline.choose(rows, normals, seen)
         self.seconds += time.perf_counter() - began
         return arm
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
         began = time.perf_counter()
-        self.rival.learn(arm, rows, reward, seen)
+        self.baseline.learn(arm, rows, reward, seen)
         self.seconds += time.perf_counter() - began
 
 
 def pairs() -> dict[str, Pair]:
-    """The first pair of every rival that has one, by its name."""
+    """The first pair of every baseline that has one, by its name."""
     found: dict[str, Pair] = {}
     for path in sorted(FOLDER.glob("test_*.py")):
         module = import_module(f"tests.agents.baselines.{path.stem}")
         for pair in _caught(module):
             found.setdefault(pair.agent.name.partition(":")[0], pair)
-    return {name: found[name] for name in RIVALS if name in found}
+    return {name: found[name] for name in BASELINES if name in found}
 
 
 def _caught(module: ModuleType) -> Iterator[Pair]:
@@ -73,8 +73,8 @@ def _caught(module: ModuleType) -> Iterator[Pair]:
         return
     caught = list[Pair]()
 
-    def compare(agent: Agent, problem: Problem, rival: Callable[[int], Shown], **_: Any) -> None:
-        caught.append(Pair(agent, problem, rival))
+    def compare(agent: Agent, problem: Problem, baseline: Callable[[int], Shown], **_: Any) -> None:
+        caught.append(Pair(agent, problem, baseline))
         raise _CaughtError
 
     original, names["compare"] = names["compare"], compare
@@ -123,7 +123,7 @@ def measure(pair: Pair, rounds: int, repeats: int = 2) -> dict[str, float]:
 
 
 def measured(rounds: int = 40) -> dict[str, dict[str, Any]]:
-    """Every rival that has a plain implementation; a test that a plain one fails says so there."""
+    """Every baseline that has a plain implementation; a test that a plain one fails says so there."""
     found = dict[str, dict[str, Any]]()
     for name, pair in pairs().items():
         try:
