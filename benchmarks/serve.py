@@ -42,7 +42,7 @@ TERMS: dict[str, Any] = {
         "bias_cov": [0.3, 0.4],
     },
     "seed": 11,
-    "wait": "1h",
+    "reward_window": "1h",
 }
 ENVIRONMENT = os.environ | dict.fromkeys(THREADS, "1") | {"PYTHONPATH": str(ROOT / "src")}
 SCRIPT = """

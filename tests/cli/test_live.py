@@ -20,7 +20,7 @@ context = ["steps", "sleep"]
 arms = ["send", "wait"]
 agent = "late"
 seed = 7
-wait = "30m"
+reward_window = "30m"
 
 [channel]
 context_mean = [6000, 7]
@@ -113,7 +113,7 @@ def test_make_says_what_was_made(capsys: Capture) -> None:
     assert again == {**made, "made": False, "words": "it is there, with these terms: nothing was changed"}
     Path("other.toml").write_text(TERMS.replace("30m", "1h"))
     said = refusal(capsys, "make", *HERE, "--terms", "other.toml")
-    assert said == "wait: 1h; allowed: as it was when the problem was made: 1800.0"
+    assert said == "reward_window: 1h; allowed: as it was when the problem was made: 1800.0"
 
 
 def test_without_a_channel_it_says_what_it_is(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ class Entry:
 class Book:
     """All of them, and the events that the log should have."""
 
-    wait: float | None
+    reward_window: float | None
     default: float | None
     after_wait: bool
     combine: str
@@ -63,7 +63,7 @@ class Book:
     def touch(self, now: float) -> None:
         """Time has passed, and somebody calls."""
         for one in self.entries.values():
-            if not one.settled and self.wait is not None and one.time + self.wait <= now:
+            if not one.settled and self.reward_window is not None and one.time + self.reward_window <= now:
                 value = COMBINE[self.combine](one.rewards) if one.rewards else self.default
                 one.expired, one.paid = True, value
                 self.events.append(("expire", one.id, "reward", value))

@@ -28,10 +28,10 @@ TERMS: dict[str, Any] = {
         "bias_cov": [[2e5, 0.0], [0.0, 0.2]],
     },
     "seed": 7,
-    "wait": 300,
+    "reward_window": 300,
     "default_reward": 0.0,
     "combine": "sum",
-    "reveal_within": 900,
+    "context_window": 900,
 }
 
 

@@ -35,7 +35,7 @@ def channel(agent: str, rewards: str = "gaussian") -> Knowledge:
 def terms(agent: str, rewards: str = "gaussian", **more: Any) -> dict[str, Any]:
     """Those of a problem in which much can happen."""
     told: dict[str, Any] = {"context": NAMES, "arms": [*VECTORS], "rewards": rewards, "agent": agent}
-    told |= {"channel": channel(agent, rewards), "seed": 5, "wait": 40, "reveal_within": 120}
+    told |= {"channel": channel(agent, rewards), "seed": 5, "reward_window": 40, "context_window": 120}
     return told | more
 
 

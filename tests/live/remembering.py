@@ -25,7 +25,13 @@ class Clinic:
         self.decisions: list[dict[str, Any]] = []
         self.arms = list(ARMS)  # all there ever were
         told, agent = self.live.terms, self.store.processor.cache.get("p").runner.agent
-        rules = told.wait, told.default_reward, told.learn == "after_wait", told.combine, told.reveal_within
+        rules = (
+            told.reward_window,
+            told.default_reward,
+            told.learn == "after_wait",
+            told.combine,
+            told.context_window,
+        )
         self.book = Book(*rules, awaits=agent.awaits_context, sees=agent.sees_context)
         self.frozen = False
 

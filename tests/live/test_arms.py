@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> Any:
 
 
 def plain(store: Store, name: str = "walks", **more: Any) -> Problem:
-    return store.problem(name, **terms("unfog", wait=None, reveal_within=None) | more)
+    return store.problem(name, **terms("unfog", reward_window=None, context_window=None) | more)
 
 
 def test_an_arm_that_is_added_is_as_one_that_was_there_and_never_chosen(store: Store) -> None:

@@ -38,7 +38,12 @@ def held(path: Path, field: str) -> None:
 
 def test_other_terms(tmp_path: Path) -> None:
     """Each field as it was, or refused by its name."""
-    first: dict[str, Any] = {"wait": "30m", "reward_range": (-1, 1), "default_reward": 0.0, "combine": "mean"}
+    first: dict[str, Any] = {
+        "reward_window": "30m",
+        "reward_range": (-1, 1),
+        "default_reward": 0.0,
+        "combine": "mean",
+    }
     other: dict[str, Any] = {
         "context": ["x", "z"],
         "arms": ["a", "b"],
@@ -54,11 +59,11 @@ def test_other_terms(tmp_path: Path) -> None:
         "agent": "naive",
         "seed": 12,
         "epsilon": 0.1,
-        "wait": "31m",
+        "reward_window": "31m",
         "default_reward": 0.5,
         "learn": "at_once",
         "combine": "sum",
-        "reveal_within": None,
+        "context_window": None,
     }
     assert list(other) == list(FIELDS)
     with opened(tmp_path) as store:
@@ -78,7 +83,7 @@ def test_other_terms(tmp_path: Path) -> None:
 @pytest.mark.parametrize("combine", ["sum", "mean"])
 def test_rewards_of_0_or_1_do_not_add_up(tmp_path: Path, combine: str) -> None:
     with opened(tmp_path, Hand()) as store:
-        told = {"rewards": "bernoulli", "wait": "10m", "learn": "after_wait"}
+        told = {"rewards": "bernoulli", "reward_window": "10m", "learn": "after_wait"}
         with pytest.raises(InputError, match=rf"^combine: '{combine}'; allowed: one of which"):
             problem(store, combine=combine, **told)
         assert problem(store, combine="max", **told).decide([1, 2]).number == 0

@@ -111,7 +111,7 @@ def judged(store: Store) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("agent", ["alg2", "unfog-delayed"])
 def test_a_reward_that_awaits_its_context_counts_when_it_is_learnt(store: Store, agent: str) -> None:
-    walks = store.problem("walks", **terms(agent, wait=None, arms=["send"]))
+    walks = store.problem("walks", **terms(agent, reward_window=None, arms=["send"]))
     learnt, void, waits = (walks.decide(READING) for _ in range(3))
     for made, value in ((learnt, 1.0), (void, 5.0), (waits, 7.0)):
         assert walks.reward(made.id, value).outcome == "waits"
@@ -123,7 +123,7 @@ def test_a_reward_that_awaits_its_context_counts_when_it_is_learnt(store: Store,
 
 
 def test_a_reward_whose_context_never_came_counts_for_nothing(store: Store, clock: Clock) -> None:
-    walks = store.problem("walks", **terms("alg2", wait=None, arms=["send"]))
+    walks = store.problem("walks", **terms("alg2", reward_window=None, arms=["send"]))
     walks.reward(walks.decide(READING).id, 5.0)
     wait(walks, clock, 121)
     wait(walks, clock, 1)
@@ -137,7 +137,7 @@ def test_it_is_judged_the_same_whichever_comes_first(store: Store, agent: str) -
     rng, found = np.random.default_rng(2), []
     worlds = [(rng.normal(size=2), rng.normal(size=2), float(2 * rng.normal())) for _ in range(40)]
     for order in ("reward", "reveal"):
-        walks = store.problem(order, **terms(agent, wait=None, arms=["send"]))
+        walks = store.problem(order, **terms(agent, reward_window=None, arms=["send"]))
         for noisy, true, paid in worlds:
             made = walks.decide(noisy)
             if order == "reward":

@@ -20,10 +20,10 @@ from unfog.live.sqlite import SqliteBackend
 from unfog.validation import InputError
 
 TERMS: list[dict[str, Any]] = [
-    {"wait": 40, "reveal_within": 60},
-    {"agent": "late", "wait": 30, "default_reward": 0.25, "combine": "mean", "reveal_within": 20},
-    {"agent": "alg2", "epsilon": 0.0, "wait": 40, "reveal_within": 30},
-    {"agent": "naive", "epsilon": 0.3, "combine": "first", "reveal_within": None},
+    {"reward_window": 40, "context_window": 60},
+    {"agent": "late", "reward_window": 30, "default_reward": 0.25, "combine": "mean", "context_window": 20},
+    {"agent": "alg2", "epsilon": 0.0, "reward_window": 40, "context_window": 30},
+    {"agent": "naive", "epsilon": 0.3, "combine": "first", "context_window": None},
     {"agent": "unfog-thompson", "epsilon": 0.0},
 ]
 
@@ -239,7 +239,7 @@ def test_points_are_those_of_the_whole(tmp_path: Path) -> None:
 
 
 def test_what_denoising_was_worth_is_what_diagnostics_say(tmp_path: Path) -> None:
-    clinic = Clinic(tmp_path, 10, agent="late", reveal_within=None)
+    clinic = Clinic(tmp_path, 10, agent="late", context_window=None)
     with clinic.store:
         clinic.play(200)
         found, data = clinic.live.history(), clinic.live.diagnostics()

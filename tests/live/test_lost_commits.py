@@ -297,7 +297,7 @@ def test_an_import_of_erased_events_goes_on_after_a_start(tmp_path: Path) -> Non
         return Store(Log(SqliteBackend(tmp_path / f"{name}.unfog", "normal")))
 
     with opened("first") as store:
-        live = problem(store, wait="30m")
+        live = problem(store, reward_window="30m")
         ids = [live.decide(READING, unit=unit).id for unit in ("ann", "ann", "bob", "bob")]
         for one in ids[::2]:
             live.reward(one, 1.0)

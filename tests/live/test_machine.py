@@ -23,19 +23,29 @@ from unfog.live import ConflictError, Decision, Problem, Receipt
 from unfog.validation import InputError
 
 KINDS: dict[str, dict[str, Any]] = {
-    "at once": {"wait": 60, "reveal_within": 200},
-    "after wait": {"wait": 60, "learn": "after_wait", "combine": "sum", "reveal_within": 90},
-    "default": {"wait": 60, "default_reward": 0.0, "combine": "mean", "reveal_within": 30},
+    "at once": {"reward_window": 60, "context_window": 200},
+    "after wait": {"reward_window": 60, "learn": "after_wait", "combine": "sum", "context_window": 90},
+    "default": {"reward_window": 60, "default_reward": 0.0, "combine": "mean", "context_window": 30},
     "no wait": {"agent": "naive", "combine": "first", "channel": None, "standardise": False},
-    "naive, default": {"agent": "naive", "channel": None, "wait": 40, "default_reward": -1.0},
-    "late": {"agent": "late", "wait": 60, "reveal_within": 100},
-    "late, short": {"agent": "late", "wait": 100, "learn": "after_wait", "reveal_within": 40},
-    "setting 2": {"agent": "alg2", "reveal_within": 90},
-    "setting 2, default": {"agent": "unfog-delayed", "wait": 60, "default_reward": 0.5, "reveal_within": 90},
-    "setting 2, short": {"agent": "unfog-delayed", "wait": 90, "learn": "after_wait", "reveal_within": 40},
-    "chain": {"agent": "alg1", "rewards": "bernoulli", "wait": 60},
-    "looks back": {"agent": "alg1-exact-smoothing", "wait": 60},
-    "vectors": {"features": "product", "arms": {"a": [1, 0], "b": [0, 1], "c": [1, 1]}, "wait": 60},
+    "naive, default": {"agent": "naive", "channel": None, "reward_window": 40, "default_reward": -1.0},
+    "late": {"agent": "late", "reward_window": 60, "context_window": 100},
+    "late, short": {"agent": "late", "reward_window": 100, "learn": "after_wait", "context_window": 40},
+    "setting 2": {"agent": "alg2", "context_window": 90},
+    "setting 2, default": {
+        "agent": "unfog-delayed",
+        "reward_window": 60,
+        "default_reward": 0.5,
+        "context_window": 90,
+    },
+    "setting 2, short": {
+        "agent": "unfog-delayed",
+        "reward_window": 90,
+        "learn": "after_wait",
+        "context_window": 40,
+    },
+    "chain": {"agent": "alg1", "rewards": "bernoulli", "reward_window": 60},
+    "looks back": {"agent": "alg1-exact-smoothing", "reward_window": 60},
+    "vectors": {"features": "product", "arms": {"a": [1, 0], "b": [0, 1], "c": [1, 1]}, "reward_window": 60},
 }
 VALUES = [0.0, 1.0]
 KEYS = st.sampled_from([None, None, "k1", "k2", "k3"])
@@ -58,7 +68,13 @@ class Machine(RuleBasedStateMachine):
         self.arms, self.retired, self.frozen = list(ARMS), set[str](), ""
         self.live = self.open()
         told, agent = self.live.terms, self.live.processor.cache.get("p").runner.agent
-        rules = told.wait, told.default_reward, told.learn == "after_wait", told.combine, told.reveal_within
+        rules = (
+            told.reward_window,
+            told.default_reward,
+            told.learn == "after_wait",
+            told.combine,
+            told.context_window,
+        )
         self.book = Book(*rules, awaits=agent.awaits_context, sees=agent.sees_context)
         for x in (0.5, 2.0):
             self.decided(self.live.decide((x, 1.0)), (x, 1.0), {})

@@ -56,7 +56,7 @@ def surplus(live: Problem, number: int, seed: int) -> tuple[float, int, float]:
 
 def check(path: Path, agent: str, number: int) -> None:
     with opened(path) as store:
-        live = problem(store, agent=agent, epsilon=EPSILON, wait=None, seed=21)
+        live = problem(store, agent=agent, epsilon=EPSILON, reward_window=None, seed=21)
         statistic, freedom, error = surplus(live, number, 22)
     assert freedom >= 4
     assert chi2.sf(statistic, freedom) > 0.001

@@ -119,7 +119,7 @@ def test_known_again_with_a_key_once_the_window_is_over(tmp_path: Path) -> None:
     """The event changes nothing but what time has: the same as in a replay."""
     clock = Hand()
     with opened(tmp_path, clock) as store:
-        live = problem(store, agent="late", reveal_within=50)
+        live = problem(store, agent="late", context_window=50)
         made = live.decide([0, 1])
         live.reward(made.id, 1.0)
         clock.time += 60
@@ -130,7 +130,7 @@ def test_known_again_with_a_key_once_the_window_is_over(tmp_path: Path) -> None:
 def test_a_refusal_that_writes_down_what_has_expired(tmp_path: Path) -> None:
     clock = Hand()
     with opened(tmp_path, clock) as store:
-        live = problem(store, wait=10, default_reward=0.0)
+        live = problem(store, reward_window=10, default_reward=0.0)
         live.decide([0, 1])
         clock.time += 20
         with pytest.raises(InputError, match="decision"):
@@ -201,7 +201,7 @@ def test_no_arm_is_frozen_that_there_is_not(tmp_path: Path) -> None:
 def test_in_setting_2_a_reward_after_the_window_is_dropped(tmp_path: Path) -> None:
     clock = Hand()
     with opened(tmp_path, clock) as store:
-        live = problem(store, agent="alg2", reveal_within=50)
+        live = problem(store, agent="alg2", context_window=50)
         late, void = live.decide([0, 1]), live.decide([0, 2])
         clock.time += 10
         assert live.reward(void.id, 1.0).outcome == "waits"

@@ -20,7 +20,7 @@ def kinds(live: object, kind: str) -> int:
 def test_a_clock_set_back_lets_nothing_expire_early(tmp_path: Path) -> None:
     clock = Hand()
     with opened(tmp_path, clock) as store:
-        live = problem(store, wait="30m", default_reward=0.0)
+        live = problem(store, reward_window="30m", default_reward=0.0)
         first = live.decide([0, 1])
         clock.time -= 3600
         second = live.decide([0, 1])
@@ -37,7 +37,7 @@ def test_a_clock_set_back_lets_nothing_expire_early(tmp_path: Path) -> None:
 def test_reopened_with_a_clock_that_was_set_back(tmp_path: Path) -> None:
     clock = Hand()
     with opened(tmp_path, clock) as store:
-        made = problem(store, wait="30m").decide([0, 1])
+        made = problem(store, reward_window="30m").decide([0, 1])
     clock.time -= 86_400
     with opened(tmp_path, clock) as store:
         live = store.problem("p")
@@ -50,7 +50,7 @@ def test_the_machines_clock_may_jump_while_a_store_is_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(tmp_path) as store:
-        live = problem(store, wait="30m")
+        live = problem(store, reward_window="30m")
         made = live.decide([0, 1])
         for jump in (7200, -7200):
             monkeypatch.setattr(time, "time", lambda jump=jump: 1e9 + jump)
@@ -60,7 +60,7 @@ def test_the_machines_clock_may_jump_while_a_store_is_open(
 
 def test_the_time_of_a_reading_lets_nothing_expire(tmp_path: Path) -> None:
     with opened(tmp_path, Hand()) as store:
-        live = problem(store, wait="1m", default_reward=0.0)
+        live = problem(store, reward_window="1m", default_reward=0.0)
         first = live.decide([0, 1])
         for at in (0.0, -1e9, 4e9, datetime(2099, 1, 1, tzinfo=UTC), datetime(1950, 1, 1, tzinfo=UTC)):
             live.decide([0, 1], at=at)
@@ -71,7 +71,7 @@ def test_the_time_of_a_reading_lets_nothing_expire(tmp_path: Path) -> None:
 def test_a_replay_lets_nothing_expire(tmp_path: Path) -> None:
     clock = Hand()
     with opened(tmp_path, clock) as store:
-        live = problem(store, wait="1m", default_reward=0.0)
+        live = problem(store, reward_window="1m", default_reward=0.0)
         made, before = live.decide([0, 1]), live.fingerprint()
         clock.time += 3600
         assert store.replay(verify=True)["p"].same
@@ -96,7 +96,7 @@ def many(path: Path, agent: str, number: int) -> None:
     channel = {"context_mean": 0.0, "context_cov": 1.0, "noise_cov": 0.5, "bias_cov": 0.5}
     names, dice = [f"x{i}" for i in range(size)], np.random.default_rng(4)
     with opened(path, Hand()) as store:
-        live = problem(store, context=names, channel=channel, agent=agent, wait="30m", epsilon=0.1)
+        live = problem(store, context=names, channel=channel, agent=agent, reward_window="30m", epsilon=0.1)
         live.decide(dice.normal(size=size))
         tracemalloc.start()
         with store.together():
@@ -123,7 +123,7 @@ def test_threads(tmp_path: Path, sync: str) -> None:
     workers, rounds = 8, 50
     failed: list[BaseException] = []
     with unfog.live.open(tmp_path / "threads.unfog", sync=sync) as store:
-        lives = [problem(store, "p", wait="1h"), problem(store, "q", agent="late")]
+        lives = [problem(store, "p", reward_window="1h"), problem(store, "q", agent="late")]
         gate = threading.Barrier(workers)
 
         def work(number: int) -> None:

@@ -43,7 +43,7 @@ def found(store: Store) -> list[Any]:
 
 def lived(store: Store, agent: str = "late", **more: Any) -> Problem:
     """A problem in which a unit left all kinds of traces between those of others."""
-    given = terms(agent, wait=None, reveal_within=None, **more)
+    given = terms(agent, reward_window=None, context_window=None, **more)
     walks = store.problem("walks", **given)
     if agent != "temporal":
         walks.shadow("alg1")
@@ -112,7 +112,7 @@ def test_the_rest_is_believed_as_if_it_had_never_been_learnt_from(tmp_path: Path
         assert [*erased[""]["channels"]] == ["bob"]
         assert _codec.digest(erased[""]["channels"]["bob"]) == _codec.digest(bob)
     with player.open(tmp_path / "second.unfog") as store:
-        other = store.problem("walks", **terms(agent, wait=None, reveal_within=None))
+        other = store.problem("walks", **terms(agent, reward_window=None, context_window=None))
         other.shadow("alg1")
         ids = {}
         for event in events:

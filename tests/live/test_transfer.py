@@ -75,7 +75,7 @@ def test_times_of_the_past_come_into_a_store_that_goes_on(tmp_path: Path) -> Non
     player = Player(1)
     player.time = 5e6
     with player.open(tmp_path / "second.unfog") as store:
-        naps = store.problem("naps", **terms("unfog", wait=40, default_reward=0.0))
+        naps = store.problem("naps", **terms("unfog", reward_window=40, default_reward=0.0))
         first = naps.decide([0.1, 0.2])
         store.take_in(lines)
         assert store.problem("walks").fingerprint() == found
@@ -227,7 +227,7 @@ NEVER |= {"unheard of", "kind", "agent", "add", "retire", "restore", "then", "de
 
 @pytest.mark.slow
 def test_no_field_of_any_event_is_taken_on_trust(tmp_path: Path) -> None:
-    tried(tmp_path, "late", 17, wait=20, default_reward=0.5, combine="mean")
+    tried(tmp_path, "late", 17, reward_window=20, default_reward=0.5, combine="mean")
 
 
 def test_a_reward_is_learnt_once(tmp_path: Path) -> None:
@@ -348,7 +348,7 @@ def test_a_wait_ends_when_it_is_over(tmp_path: Path, agent: str, what: str) -> N
     with other(tmp_path) as store:
         store.problem("naps", **terms("unfog"))
         refused(store, early, rf"^line {place + 1}, time: {event['time'] - 0.5}; .*{event['time']}, or later")
-        terms_alone = json.dumps(json.loads(early[0]) | {"wait": None, "reveal_within": None})
+        terms_alone = json.dumps(json.loads(early[0]) | {"reward_window": None, "context_window": None})
         refused(store, [terms_alone, *lines[1:]], rf"^line {place + 1}, what: {what}; .*no end")
         assert store.take_in(lines) == len(lines)
 
@@ -374,7 +374,7 @@ def tabled(store: Store, name: str) -> str:
 
 def test_a_table_out_and_in(tmp_path: Path) -> None:
     """Decisions that come in are forced, with the arms, rewards and true contexts they had."""
-    given = terms("late", wait=None, reveal_within=None)
+    given = terms("late", reward_window=None, context_window=None)
     with Player(3).open(tmp_path / "first.unfog") as store:
         walks = store.problem("walks", **given)
         for i in range(12):
@@ -522,7 +522,7 @@ def test_erased_decisions_stay_out(tmp_path: Path) -> None:
 def test_a_reward_that_was_never_learnt_is_not_in_the_table(tmp_path: Path) -> None:
     """It was kept, and then the decision was void."""
     with opened(tmp_path, Hand()) as store:
-        live = problem(store, wait="10m", learn="after_wait")
+        live = problem(store, reward_window="10m", learn="after_wait")
         made = live.decide([1.0, 2.0])
         live.reward(made.id, 5.0)
         live.void(made.id)
@@ -572,7 +572,7 @@ def test_a_log_from_a_fast_clock_lets_nothing_expire_elsewhere(tmp_path: Path) -
         problem(store, "ahead").decide([0.5, -1.0])
         lines = list(store.export("ahead"))
         lines[-1] = json.dumps(json.loads(lines[-1]) | {"time": clock.time + 80_000})
-        walks = problem(store, "walks", wait="1h", default_reward=0.0)
+        walks = problem(store, "walks", reward_window="1h", default_reward=0.0)
         made = walks.decide([0.5, -1.0])
         assert store.take_in(lines, "copy") == 2
         assert walks.pending() == [made.id]
@@ -582,5 +582,5 @@ def test_a_log_from_a_fast_clock_lets_nothing_expire_elsewhere(tmp_path: Path) -
         with pytest.raises(InputError, match=r"at most a day after the store's own time"):
             store.take_in(again, "more")
     with opened(tmp_path, clock) as store:
-        assert problem(store, "walks", wait="1h", default_reward=0.0).pending() == [made.id]
+        assert problem(store, "walks", reward_window="1h", default_reward=0.0).pending() == [made.id]
         assert store.problem("copy").decide([0.5, -1.0]).number == 1

@@ -163,7 +163,7 @@ def killed(path: Path, kills: int, clients: int, chance: random.Random) -> tuple
 def make(process: Process) -> None:
     with closing(Asker(process.port)) as asker:
         for name, agent in PROBLEMS.items():
-            terms = {**TERMS, "name": name, "agent": agent, "wait": "2s", "reveal_within": "4s"}
+            terms = {**TERMS, "name": name, "agent": agent, "reward_window": "2s", "context_window": "4s"}
             assert asker.ask("POST", "/v1/problems", terms).status == 201
 
 

@@ -27,7 +27,7 @@ TERMS: dict[str, Any] = {
         "bias_cov": [0.3, 0.4],
     },
     "seed": 11,
-    "wait": "1h",
+    "reward_window": "1h",
 }
 
 

@@ -91,13 +91,13 @@ def test_terms_that_json_does_not_have(client: Client) -> None:
         "features": "product",
         "channel": found.channel,
         "agent": unfog.AGENTS["unfog"],
-        "wait": timedelta(minutes=30),
+        "reward_window": timedelta(minutes=30),
         "seed": 3,
         "prior_cov": np.eye(2),
     }
     made = client.problem("p", **given)
     again = client.problem("p", **given)
-    assert again.terms.wait == made.terms.wait == 1800
+    assert again.terms.reward_window == made.terms.reward_window == 1800
     assert made.terms.channel is not None
     np.testing.assert_array_equal(made.terms.channel.noise_cov, found.channel.noise_cov)
     with pytest.raises(InputError, match=r"^seed: 4; allowed: as it was when the problem was made: 3$"):

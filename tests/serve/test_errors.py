@@ -65,7 +65,7 @@ def test_from_python_it_is_none_again(service: Running) -> None:
         with pytest.raises(InputError, match=r"allowed: a number, or None where it was lost$"):
             client.problem("walks").decide({"steps": 1.0})
         with pytest.raises(InputError, match=r'"2w"; None for no end$'):
-            client.problem("new", context=["a"], arms=["x", "y"], wait="1x")
+            client.problem("new", context=["a"], arms=["x", "y"], reward_window="1x")
 
 
 def test_a_context_may_be_a_list_and_the_description_says_so(service: Running) -> None:

@@ -11,7 +11,7 @@ from tests.live.test_transfer import tried
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("agent", "more"),
-    [("unfog", {}), ("alg2", {}), ("late", {"wait": 20, "default_reward": 0.5, "combine": "mean"})],
+    [("unfog", {}), ("alg2", {}), ("late", {"reward_window": 20, "default_reward": 0.5, "combine": "mean"})],
 )
 def test_no_field_of_any_event_is_taken_on_trust(tmp_path: Path, agent: str, more: dict[str, Any]) -> None:
     tried(tmp_path, agent, 1, **more)

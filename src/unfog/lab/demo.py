@@ -228,7 +228,7 @@ def problem_params() -> dict[str, Any]:
         "bias": 0.0,
     }
     params = {"context": list(CONTEXT), "arms": list(ARMS), "channel": channel, "agent": AGENT}
-    return {**params, "epsilon": EPSILON, "wait": WAIT, "reveal_within": "2d"}
+    return {**params, "epsilon": EPSILON, "reward_window": WAIT, "context_window": "2d"}
 
 
 def unit(patient: int) -> str:

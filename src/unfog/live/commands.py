@@ -82,7 +82,7 @@ class Decide(Command):
 
 @dataclass(frozen=True, slots=True)
 class Expire(Command):
-    """The wait of a decision is over. No caller asks for it: the state says which expiries are due."""
+    """The reward window of a decision is over. No caller asks for it: the state says what is due."""
 
     kind = "expire"
 
@@ -123,7 +123,7 @@ class Reward(Report):
         return {"value": self.value}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:  # noqa: ARG002
-        """Whether it is learnt, kept until the wait is over, or late; ConflictError if there is another."""
+        """Whether it is learnt, kept until its window is over, or late; ConflictError if there is another."""
         record = self.find_valid(state, rows)
         if record.expired:
             return self._event("late")
@@ -161,7 +161,7 @@ class Reveal(Report):
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:
         """Whether it is learnt, only noted, or late; ConflictError if it contradicts an earlier one."""
         record = self.find_valid(state, rows)
-        known, agent, within = record.shown, state.runner.agent, state.terms.reveal_within
+        known, agent, within = record.shown, state.runner.agent, state.terms.context_window
         for name, value in self.context.items():
             if name in known and known[name] != value:
                 raise ConflictError(f"context.{name}", value, f"what was told before: {known[name]:g}")

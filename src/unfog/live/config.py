@@ -159,20 +159,20 @@ def _check_epsilon(field: str, value: Any) -> float:
 
 
 def _check_default_reward(
-    field: str, value: Any, wait: float | None, rewards: str, reward_range: Sequence[float] | None
+    field: str, value: Any, reward_window: float | None, rewards: str, reward_range: Sequence[float] | None
 ) -> float | None:
     if value is None:
         return None
-    if wait is None:
-        raise InputError(field, value, "None without a wait after which it would be learnt")
+    if reward_window is None:
+        raise InputError(field, value, "None, without a reward_window at whose end it would be learnt")
     return paid(field, value, rewards, reward_range)
 
 
-def _check_learn(field: str, value: Any, wait: float | None, default_reward: float | None) -> str:
+def _check_learn(field: str, value: Any, reward_window: float | None, default_reward: float | None) -> str:
     if value is None:
         return "at_once" if default_reward is None else "after_wait"
-    if validation.one_of(field, value, LEARN) == "after_wait" and wait is None:
-        raise InputError(field, repr(value), "'at_once' without a wait")
+    if validation.one_of(field, value, LEARN) == "after_wait" and reward_window is None:
+        raise InputError(field, repr(value), "'at_once' without a reward_window")
     if value == "at_once" and default_reward is not None:
         raise InputError(field, repr(value), "'after_wait' where a default reward is set")
     return str(value)
@@ -223,16 +223,17 @@ class GivenTerms(TypedDict, total=False):
     agent: Annotated[str | Agent, Field("reference", _check_agent, "unfog")]
     seed: Annotated[int | None, Field("integer or null", _check_seed, follows=True)]
     epsilon: Annotated[float, Field("share", _check_epsilon, 0.05)]
-    wait: Annotated[Span, Field("span", seconds)]
+    reward_window: Annotated[Span, Field("span", seconds)]
     default_reward: Annotated[
         float | None,
-        Field("number or null", _check_default_reward, needs=("wait", "rewards", "reward_range")),
+        Field("number or null", _check_default_reward, needs=("reward_window", "rewards", "reward_range")),
     ]
     learn: Annotated[
-        str | None, Field("name or null", _check_learn, needs=("wait", "default_reward"), follows=True)
+        str | None,
+        Field("name or null", _check_learn, needs=("reward_window", "default_reward"), follows=True),
     ]
     combine: Annotated[str, Field("name", _check_combine, "last", needs=("learn", "rewards"))]
-    reveal_within: Annotated[Span, Field("span", seconds, "7d")]
+    context_window: Annotated[Span, Field("span", seconds, "7d")]
 
 
 FIELDS: dict[str, Field] = {
@@ -269,11 +270,11 @@ class Terms(NamedTuple):
     agent: str
     seed: int
     epsilon: float
-    wait: float | None  # seconds
+    reward_window: float | None  # seconds
     default_reward: float | None
     learn: str
     combine: str
-    reveal_within: float | None  # seconds
+    context_window: float | None  # seconds
     fingerprints: dict[str, str]
     uid: str  # of this problem, for ids of its decisions
 

@@ -7,7 +7,7 @@
     tracks    how beliefs changed: live/monitoring.py
 
 A reward is the one that was learnt: several rewards of a decision are combined as the terms say, and there is
-none before the wait is over. Everything is in the caller's units. None means not known.
+none before the reward window is over. Everything is in the caller's units. None means not known.
 
 What another agent would have earned is estimated by the mean of r q / p: r is the reward of a decision, p and
 q are the probabilities of its arm under the agent in charge and under the other one. The mean is unbiased if

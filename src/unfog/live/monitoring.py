@@ -58,7 +58,7 @@ class Counts(NamedTuple):
     decisions: int = 0
     rewards: int = 0  # learnt
     revealed: int = 0  # true contexts learnt or noted, whole or in part
-    expired: int = 0  # decisions whose wait ended without a reward from the caller, without void ones
+    expired: int = 0  # whose reward window ended without a reward from the caller, without void ones
     late: int = 0  # reports of a reward after that
     voided: int = 0
     late_contexts: int = 0  # reports of a true context that came too late

@@ -1,7 +1,7 @@
 """Open decisions, and how long their rewards and true contexts may still come; and closed decisions.
 
-Rewards are accepted within `wait` and true contexts within `within`, both counted from the time of the
-decision. So decisions stop waiting in the order in which they were made.
+Rewards are accepted within `reward_window` and true contexts within `context_window`, both counted from the
+time of the decision. So decisions stop waiting in the order in which they were made.
 
 The state knows everything about an open decision (`Open`). For a closed one the log is read (`Past`): its
 rows say whether it was voided, rewarded or expired, and what was revealed. What becomes of a report is in
@@ -144,7 +144,7 @@ class Open:
         self.id, self.number, self.unit, self.time = id_, number, unit, time
         self.arm, self.place, self.vector, self.seen = arm, place, vector, seen
         self.lost = lost  # coordinates that its reading lacks
-        self.rewards: list[float] = []  # kept until the wait is over
+        self.rewards: list[float] = []  # kept until the reward window is over
         self.paid: float | None = None  # the reward that was learnt
         self.shown: dict[str, float] = {}  # revealed coordinates of the true context
         self.settled = self.voided = self.expired = self.dropped = False
@@ -172,12 +172,12 @@ class Open:
 class Windows:
     """The open decisions by id, oldest first, and what each still waits for."""
 
-    def __init__(self, wait: float | None, within: float | None) -> None:
-        """Start without decisions; None means that there is no end to a wait."""
-        self._wait, self._reveal_within = wait, within
+    def __init__(self, reward_window: float | None, context_window: float | None) -> None:
+        """Start without decisions; None means that a window has no end."""
+        self._reward_window, self._context_window = reward_window, context_window
         self.open: dict[str, Open] = {}  # all of them
         # Ordered dictionaries, whose first entry is found fast even after many were removed.
-        self._awaiting_reward = OrderedDict[str, None]()  # only if the wait has an end
+        self._awaiting_reward = OrderedDict[str, None]()  # only if the reward window has an end
         self._awaiting_context = OrderedDict[str, None]()  # only if an agent learns from contexts
         self.overdue: dict[str, None] = {}  # their reward awaits a context that is too late by now
         self._recent: dict[str, list[str]] = {}  # by unit, for agents that learn from a round again later
@@ -185,7 +185,7 @@ class Windows:
     def enter(self, pending: Open, hidden: bool, again: bool) -> None:
         """Add a decision; `hidden`: an agent learns from its true context, `again`: one learns twice."""
         self.open[pending.id] = pending
-        if self._wait is not None:
+        if self._reward_window is not None:
             self._awaiting_reward[pending.id] = None
         if hidden:
             self._awaiting_context[pending.id] = None
@@ -202,12 +202,12 @@ class Windows:
         return pending.id in self._awaiting_context
 
     def unpaid(self, time: float) -> Iterator[Open]:
-        """The decisions whose wait for a reward is over at this time."""
-        return self._past_due(self._awaiting_reward, self._wait, time)
+        """The decisions whose reward window is over at this time."""
+        return self._past_due(self._awaiting_reward, self._reward_window, time)
 
     def unseen(self, time: float) -> Iterator[Open]:
         """The decisions whose true context would be too late at this time."""
-        return self._past_due(self._awaiting_context, self._reveal_within, time)
+        return self._past_due(self._awaiting_context, self._context_window, time)
 
     def _past_due(self, names: OrderedDict[str, None], span: float | None, time: float) -> Iterator[Open]:
         for name in names:
@@ -288,7 +288,7 @@ class Past:
 
     @property
     def expired(self) -> bool:
-        """Whether the wait for its reward is over."""
+        """Whether its reward window is over."""
         return any(kind == "expire" and body["what"] == "reward" for kind, body in self.bodies)
 
     @property

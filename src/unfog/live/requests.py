@@ -22,7 +22,7 @@ REQUEST = ("context", "unit", "arms", "at", "noise", "forced", "given")  # the f
 
 WORDS = {
     "learnt": "learnt",
-    "kept": "kept until the wait is over",
+    "kept": "kept until the reward window is over",
     "waits": "kept until its true context is known",
     "late": "came too late: logged and counted, not learnt",
     "ignored": "logged, not learnt: the first reward counts",

@@ -5,10 +5,10 @@ state: when it happens, and again when the log is read from its beginning. So th
 alone. A decision is made by `State.decide`, which asks the agents; a replay takes the arm from the log.
 
     decide   the channel learns from the noisy context; the decision is open
-    reward   learnt at once, or kept until the wait is over; if it is late, it is only counted
+    reward   learnt at once, or kept until the reward window is over; if it is late, it is only counted
     reveal   a true context, complete or in part, for the agents that learn from it
     void     the decision was never shown: nothing is learnt
-    expire   the wait is over: the kept rewards or the default are learnt; or a reward that waited for its
+    expire   the window is over: the kept rewards or the default are learnt; or a reward that waited for its
              true context is dropped
     arms     added, retired, restored        freeze   one arm from now on        shadow   one more agent
 
@@ -242,7 +242,7 @@ class State:
         self.made, self.terms = config, config.terms
         self.arms = Arms(config)
         self.runners = Runners(config, self.arms.features)
-        self.windows = Windows(config.terms.wait, config.terms.reveal_within)
+        self.windows = Windows(config.terms.reward_window, config.terms.context_window)
         self.exploration = generator(config.terms.seed, 0, "floor")  # another name would draw other numbers
         self.number = 0  # of the next decision
         self.watch = Watch(config, expects=self.runner.agent.can.expect is not None)

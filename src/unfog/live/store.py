@@ -70,10 +70,11 @@ class Store:
         `reward_range` if you give one, or "bernoulli". `prior_mean` and `prior_cov` are the prior of theta,
         the reward coefficients. `channel` describes how contexts are measured: the `channel` of a result of
         `unfog.calibrate`, or a mapping; None: nothing is known of the noise. Contexts are standardised,
-        unless `standardise` is off. In a share `epsilon` of decisions an arm is drawn uniformly. `wait` and
-        `reveal_within` are how long a reward and a true context may take, such as "30m"; without a reward the
-        `default_reward` is learnt; `learn` is "at_once" or "after_wait"; and `combine` says what several
-        rewards of one decision are combined to: their last, first, sum, mean, max or min.
+        unless `standardise` is off. In a share `epsilon` of decisions an arm is drawn uniformly.
+        `reward_window` and `context_window` are how long a reward and a true context may take, such as "30m";
+        without a reward the `default_reward` is learnt; `learn` is "at_once" or "after_wait"; and
+        `combine` says what several rewards of one decision are combined to: their last, first, sum, mean, max
+        or min.
 
         If the problem exists, any term that you pass must match what it was created with.
         """

@@ -288,7 +288,7 @@ def _check_content(state: State, kind: str, decision: str, body: Body, time: flo
         return
     CHECKS[kind](state, decision, body)
     if kind == "expire":
-        _check_wait_over(state, decision, body["what"], time)
+        _check_window_over(state, decision, body["what"], time)
 
 
 def check_decision(state: State, body: Body) -> None:
@@ -405,16 +405,16 @@ def _check_expire(state: State, decision: str, body: Body) -> None:
         raise InputError("what", "reward", "context: its reward is settled")
 
 
-def _check_wait_over(state: State, decision: str, what: str, time: float) -> None:
-    """Raise InputError if the wait is not over."""
+def _check_window_over(state: State, decision: str, what: str, time: float) -> None:
+    """Raise InputError if the window is not over."""
     pending = state.open.get(decision)
-    span = state.terms.wait if what == "reward" else state.terms.reveal_within
+    span = state.terms.reward_window if what == "reward" else state.terms.context_window
     if pending is None:
         return
     if span is None:
-        raise InputError("what", what, "nothing: there is no end to the wait for it")
+        raise InputError("what", what, "nothing: the window for it has no end")
     if pending.time + span > time:
-        raise InputError("time", time, f"the end of the wait, {pending.time + span}, or later")
+        raise InputError("time", time, f"the end of the window, {pending.time + span}, or later")
 
 
 def _check_expired_value(state: State, value: object) -> None:

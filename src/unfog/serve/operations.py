@@ -150,7 +150,7 @@ EXAMPLES: dict[str, Example] = {
                 "noise_cov": [1e6, 0.25],
                 "bias_cov": [4e6, 0.1],
             },
-            "wait": "1h",
+            "reward_window": "1h",
         }
     ),
     "decide": Example({"context": {"steps": 1648, "sleep": None}, "unit": "ann", "key": "ann-monday"}),

@@ -26,7 +26,7 @@ def law(made: Decision, arms: tuple[str, ...]) -> list[float]:
 def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
     clock, made, ends = Hand(), list[Decision](), list[float | None]()
     with opened(tmp_path, clock) as store:
-        walks = problem(store, epsilon=EPSILON, wait=60, default_reward=-3.0, combine="sum")
+        walks = problem(store, epsilon=EPSILON, reward_window=60, default_reward=-3.0, combine="sum")
 
         def decide(end: float | None, x: Any, **more: Any) -> Decision:
             clock.time += 1
@@ -94,7 +94,7 @@ def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
 def test_without_a_default_what_expired_is_left_out(tmp_path: Path) -> None:
     clock = Hand()
     with opened(tmp_path, clock) as store:
-        walks = problem(store, wait=10)
+        walks = problem(store, reward_window=10)
         for i in range(4):
             walks.reward(walks.decide([0.5, i]).id, i)
         walks.decide([0.5, 7])
@@ -102,7 +102,7 @@ def test_without_a_default_what_expired_is_left_out(tmp_path: Path) -> None:
         walks.pending()
         found = read(walks)
     assert found.reward.tolist() == [0, 1, 2, 3]
-    assert found.notes == ("1 decisions have no reward: the wait for it was over: left out",)
+    assert found.notes == ("1 decisions have no reward: its window was over: left out",)
     assert (found.unit, found.units) == (None, ())
 
 

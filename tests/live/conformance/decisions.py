@@ -129,7 +129,7 @@ def check_arms_that_come_with_the_decision(place: Place) -> None:
 
 def check_a_key_stands_for_one_request(place: Place) -> None:
     """Whatever has happened since: what was answered stays answered."""
-    live = place.made(wait=60)
+    live = place.made(reward_window=60)
     made = live.decide(SHOWN, unit="ann", key="of a decision")
     void = live.decide(SHOWN)
     paid = live.reward(made.id, 1.0, key="of a reward")

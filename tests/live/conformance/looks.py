@@ -30,7 +30,7 @@ from unfog.validation import InputError
 
 
 def check_the_log_says_what_happened(place: Place) -> None:
-    live = place.made(wait=60)
+    live = place.made(reward_window=60)
     place.clock.time += 5
     made = live.decide(SHOWN, unit="ann", key="k")
     live.reward(made.id, 1.0)
@@ -54,7 +54,7 @@ def check_the_log_says_what_happened(place: Place) -> None:
 
 
 def check_what_there_is_to_know(place: Place) -> None:
-    live = place.made(wait="1h", reveal_within=90, epsilon=0.1)
+    live = place.made(reward_window="1h", context_window=90, epsilon=0.1)
     live.decide(SHOWN, unit="ann")
     live.reward(live.decide(SHOWN, unit="bob").id, 1.0)
     assert live.about() == {
@@ -71,8 +71,8 @@ def check_what_there_is_to_know(place: Place) -> None:
         "reward_kind": "gaussian",
         "channel": True,
         "epsilon": 0.1,
-        "wait": 3600.0,
-        "reveal_within": 90.0,
+        "reward_window": 3600.0,
+        "context_window": 90.0,
         "note": None,
         "decisions": 2,
         "decisions_today": 2,
@@ -81,7 +81,12 @@ def check_what_there_is_to_know(place: Place) -> None:
         "alarm": [],
     }
     terms = live.terms
-    assert (terms.context, terms.wait, terms.seed, terms.agent) == (tuple(COORDINATES), 3600.0, 11, "unfog")
+    assert (terms.context, terms.reward_window, terms.seed, terms.agent) == (
+        tuple(COORDINATES),
+        3600.0,
+        11,
+        "unfog",
+    )
     plain = place.made(channel=None)
     assert plain.note == plain.about()["note"]
     assert "ordinary contextual bandit" in plain.note
@@ -142,7 +147,7 @@ def check_what_is_expected_hangs_on_whose_reading_it_is(place: Place) -> None:
 
 
 def check_whether_it_works(place: Place) -> None:
-    live = place.made(wait=60)
+    live = place.made(reward_window=60)
     made = [live.decide([0.5, None if i == 3 else -1.0], forced=ARMS[i % 2]) for i in range(5)]
     live.reward(made[0].id, 1.0)
     live.reward(made[2].id, 2.0)
@@ -176,7 +181,7 @@ def check_the_past(place: Place) -> None:
 
 
 def check_a_fingerprint_is_of_all_that_is_remembered(place: Place) -> None:
-    live = place.made(wait=60)
+    live = place.made(reward_window=60)
     seen = [live.fingerprint()]
     for change in (
         lambda: live.decide(SHOWN),
@@ -208,7 +213,7 @@ def check_all_of_it_is_as_in_a_file(place: Place) -> None:
 def story(make: Callable[..., Live], clock: Hand, name: str) -> list[Any]:
     """What everything answered; ids and numbers of events are each store's own."""
     terms: dict[str, Any] = {"context": COORDINATES, "arms": ARMS, "channel": CHANNEL, "seed": 11}
-    live = make(name, **terms, agent="late", wait=timedelta(hours=1))
+    live = make(name, **terms, agent="late", reward_window=timedelta(hours=1))
     said: list[Any] = [live.shadow("naive")]
     made = [live.decide({"x": 1.5, "y": None}, unit="ann", key="first")]
     made.append(live.decide(np.array([0.5, -1.0]), unit="bob", arms=["a", "c"]))

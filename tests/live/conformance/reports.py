@@ -55,7 +55,7 @@ def check_the_first_reward_counts_where_it_is_to(place: Place) -> None:
 
 
 def check_a_wait_that_is_over(place: Place) -> None:
-    live = place.made(wait="10m", default_reward=0.5)
+    live = place.made(reward_window="10m", default_reward=0.5)
     paid, late = live.decide(SHOWN), live.decide(SHOWN)
     place.clock.time += 599
     assert live.pending() == [paid.id, late.id]
@@ -72,7 +72,7 @@ def check_a_wait_that_is_over(place: Place) -> None:
 
 
 def check_without_a_default_nothing_is_learnt_of_who_is_late(place: Place) -> None:
-    live = place.made(wait=60)
+    live = place.made(reward_window=60)
     made = live.decide(SHOWN)
     place.clock.time += 61
     assert live.pending() == []  # to look is enough
@@ -87,7 +87,7 @@ COMBINED = {"last": 4.0, "first": 1.0, "sum": 7.0, "mean": 7 / 3, "max": 4.0, "m
 
 def check_rewards_are_combined_when_the_wait_is_over(place: Place) -> None:
     for combine, expected in COMBINED.items():
-        live = place.made(wait=60, learn="after_wait", combine=combine)
+        live = place.made(reward_window=60, learn="after_wait", combine=combine)
         made, never = live.decide(SHOWN), live.decide(SHOWN)
         for value in (1.0, 2.0, 4.0):
             assert live.reward(made.id, value).outcome == "kept"
@@ -101,7 +101,7 @@ def check_rewards_are_combined_when_the_wait_is_over(place: Place) -> None:
 
 def check_a_reward_waits_for_its_true_context(place: Place) -> None:
     """Where agents learn from true contexts alone."""
-    live = place.made(agent="alg2", reveal_within=60)
+    live = place.made(agent="alg2", context_window=60)
     made, dropped = live.decide(SHOWN), live.decide(SHOWN)
     for one in (made, dropped):
         assert live.reward(one.id, 1.0).outcome == "waits"
@@ -120,7 +120,7 @@ def check_a_reward_waits_for_its_true_context(place: Place) -> None:
 
 def check_true_contexts(place: Place) -> None:
     for agent, outcome in (("unfog", "noted"), ("late", "learnt")):
-        live = place.made(agent=agent, reveal_within=60)
+        live = place.made(agent=agent, context_window=60)
         made, later = live.decide(SHOWN), live.decide(SHOWN)
         assert live.reveal(made.id, {"x": 1.0}).outcome == outcome
         with nothing_learnt(live):

@@ -19,14 +19,14 @@ from unfog.validation import InputError
 
 
 def check_terms_of_a_problem_that_is_there(place: Place) -> None:
-    live = place.made(wait="30m", combine="mean", learn="after_wait")
+    live = place.made(reward_window="30m", combine="mean", learn="after_wait")
     store = place.store_of(live.name)
     assert live.name in store.names()
     with unchanged(live):
-        same: list[dict[str, Any]] = [{}, {"wait": 1800}, {"arms": ARMS, "seed": 11}]
+        same: list[dict[str, Any]] = [{}, {"reward_window": 1800}, {"arms": ARMS, "seed": 11}]
         for again in same:
             assert store.problem(live.name, **again).fingerprint() == live.fingerprint()
-        other: dict[str, Any] = {"seed": 12, "wait": "31m", "arms": ["a", "b"], "agent": "naive"}
+        other: dict[str, Any] = {"seed": 12, "reward_window": "31m", "arms": ["a", "b"], "agent": "naive"}
         for field, value in other.items():
             with pytest.raises(InputError, match=rf"^{field}: .*; allowed: as it was when the problem was"):
                 store.problem(live.name, **{field: value})
@@ -39,7 +39,12 @@ def check_bad_terms_make_no_problem(place: Place) -> None:
     name = new_name()
     store = place.store_of(name)
     good: dict[str, Any] = {"context": COORDINATES, "arms": ARMS, "channel": CHANNEL}
-    bad: dict[str, Any] = {"agent": "nobody", "wait": "soon", "epsilon": 2.0, "channel": {"noise_cov": 1}}
+    bad: dict[str, Any] = {
+        "agent": "nobody",
+        "reward_window": "soon",
+        "epsilon": 2.0,
+        "channel": {"noise_cov": 1},
+    }
     bad |= {"context": None, "arms": ["a", "a"], "rewards": "many", "features": "round", "seed": -1}
     for field, value in bad.items():
         with pytest.raises(InputError) as caught:
@@ -54,7 +59,7 @@ def check_bad_terms_make_no_problem(place: Place) -> None:
 
 def lived(place: Place) -> Live:
     """A problem with a bit of everything, of two units that no other problem has."""
-    live = place.made(agent="late", wait=600)
+    live = place.made(agent="late", reward_window=600)
     live.shadow("naive")
     for i in range(6):
         made = live.decide([i / 2, -1.0], unit=f"{live.name} {'ann' if i % 2 else 'bob'}", key=f"k{i}")

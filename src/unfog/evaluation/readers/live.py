@@ -1,9 +1,9 @@
 """The log of a live problem, from its events: of a store, of a service, of an export, all the same.
 
 A decision becomes a row when its reward was learnt: one that came in time, one combined from several, or the
-default once the wait was over. Decisions that are void, open, erased, or expired without a default are left
-out, and the notes count them. The channel of the problem, if it has one, is in the log, too. Stores are
-recognised by their methods, since evaluation does not import `unfog.live`.
+default once the reward window was over. Decisions that are void, open, erased, or expired without a default
+are left out, and the notes count them. The channel of the problem, if it has one, is in the log, too. Stores
+are recognised by their methods, since evaluation does not import `unfog.live`.
 
 With K arms to choose from, an arm that the agent takes with share s had the probability
 (1 - epsilon) s + epsilon / K. The arms to choose from follow from earlier events: arms are added, retired
@@ -38,7 +38,7 @@ TAKES = ("problem", "arms")  # of what a caller may say
 LEFT = {
     "void": "were void",
     "open": "have no reward yet",
-    "expired": "have no reward: the wait for it was over",
+    "expired": "have no reward: its window was over",
     "erased": "were erased",
     "forced": "were forced by somebody else, and no probability was told",
     "partly": "were forced by somebody else, who told the probability of the chosen arm alone",
