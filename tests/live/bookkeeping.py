@@ -41,8 +41,8 @@ class Book:
 
     reward_window: float | None
     default: float | None
-    after_wait: bool
-    combine: str
+    at_close: bool
+    reward_aggregation: str
     within: float | None
     awaits: bool  # an agent of setting 2
     sees: bool  # an agent that learns from true contexts
@@ -64,7 +64,7 @@ class Book:
         """Time has passed, and somebody calls."""
         for one in self.entries.values():
             if not one.settled and self.reward_window is not None and one.time + self.reward_window <= now:
-                value = COMBINE[self.combine](one.rewards) if one.rewards else self.default
+                value = COMBINE[self.reward_aggregation](one.rewards) if one.rewards else self.default
                 one.expired, one.paid = True, value
                 self.events.append(("expire", one.id, "reward", value))
         for one in self.entries.values():
@@ -81,8 +81,14 @@ class Book:
         if one.expired:
             return "late"
         if one.paid is not None:
-            return "known" if one.paid == value else "ignored" if self.combine == "first" else ConflictError
-        if self.after_wait:
+            return (
+                "known"
+                if one.paid == value
+                else "ignored"
+                if self.reward_aggregation == "first"
+                else ConflictError
+            )
+        if self.at_close:
             one.rewards.append(value)
             return "kept"
         one.paid = value

@@ -30,7 +30,7 @@ TERMS: dict[str, Any] = {
     "seed": 7,
     "reward_window": 300,
     "default_reward": 0.0,
-    "combine": "sum",
+    "reward_aggregation": "sum",
     "context_window": 900,
 }
 

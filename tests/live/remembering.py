@@ -28,8 +28,8 @@ class Clinic:
         rules = (
             told.reward_window,
             told.default_reward,
-            told.learn == "after_wait",
-            told.combine,
+            told.update == "at_close",
+            told.reward_aggregation,
             told.context_window,
         )
         self.book = Book(*rules, awaits=agent.awaits_context, sees=agent.sees_context)

@@ -42,7 +42,7 @@ def test_other_terms(tmp_path: Path) -> None:
         "reward_window": "30m",
         "reward_range": (-1, 1),
         "default_reward": 0.0,
-        "combine": "mean",
+        "reward_aggregation": "mean",
     }
     other: dict[str, Any] = {
         "context": ["x", "z"],
@@ -61,8 +61,8 @@ def test_other_terms(tmp_path: Path) -> None:
         "epsilon": 0.1,
         "reward_window": "31m",
         "default_reward": 0.5,
-        "learn": "at_once",
-        "combine": "sum",
+        "update": "immediate",
+        "reward_aggregation": "sum",
         "context_window": None,
     }
     assert list(other) == list(FIELDS)
@@ -80,13 +80,13 @@ def test_other_terms(tmp_path: Path) -> None:
         assert len(live.events()) == 1
 
 
-@pytest.mark.parametrize("combine", ["sum", "mean"])
-def test_rewards_of_0_or_1_do_not_add_up(tmp_path: Path, combine: str) -> None:
+@pytest.mark.parametrize("how", ["sum", "mean"])
+def test_rewards_of_0_or_1_do_not_add_up(tmp_path: Path, how: str) -> None:
     with opened(tmp_path, Hand()) as store:
-        told = {"rewards": "bernoulli", "reward_window": "10m", "learn": "after_wait"}
-        with pytest.raises(InputError, match=rf"^combine: '{combine}'; allowed: one of which"):
-            problem(store, combine=combine, **told)
-        assert problem(store, combine="max", **told).decide([1, 2]).number == 0
+        told = {"rewards": "bernoulli", "reward_window": "10m", "update": "at_close"}
+        with pytest.raises(InputError, match=rf"^reward_aggregation: '{how}'; allowed: one of which"):
+            problem(store, reward_aggregation=how, **told)
+        assert problem(store, reward_aggregation="max", **told).decide([1, 2]).number == 0
 
 
 def test_the_order_of_arms_is_part_of_the_terms(tmp_path: Path) -> None:

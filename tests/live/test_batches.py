@@ -40,7 +40,7 @@ def test_rewards_again_with_their_keys_count_once(tmp_path: Path) -> None:
     """Also when the window is over meanwhile: a key has its answer."""
     clock = Hand()
     with opened(tmp_path, clock) as store:
-        live = problem(store, "p", reward_window=60, learn="after_wait", combine="sum")
+        live = problem(store, "p", reward_window=60, update="at_close", reward_aggregation="sum")
         made = [one.id for one in live.decide_many([ONE, ONE])]
         paid, keys = dict.fromkeys(made, 1.5), {one: f"key of {one}" for one in made}
         first = live.reward_many(paid, keys=keys)

@@ -52,11 +52,11 @@ def wait(walks: Problem, clock: Clock, seconds: float) -> None:
 CAME = ("answered", "expired", "join_rate")
 
 
-@pytest.mark.parametrize(("learn", "default"), [("at_once", None), ("after_wait", None), ("after_wait", 0.0)])
+@pytest.mark.parametrize(("update", "default"), [("immediate", None), ("at_close", None), ("at_close", 0.0)])
 def test_who_does_not_answer_has_not_come_in_time(
-    store: Store, clock: Clock, learn: str, default: float | None
+    store: Store, clock: Clock, update: str, default: float | None
 ) -> None:
-    walks = store.problem("walks", **terms("unfog", learn=learn, default_reward=default))
+    walks = store.problem("walks", **terms("unfog", update=update, default_reward=default))
     made = [walks.decide(READING) for _ in range(4)]
     walks.reward(made[0].id, 1.0)
     wait(walks, clock, 50)

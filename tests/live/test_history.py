@@ -21,9 +21,15 @@ from unfog.validation import InputError
 
 TERMS: list[dict[str, Any]] = [
     {"reward_window": 40, "context_window": 60},
-    {"agent": "late", "reward_window": 30, "default_reward": 0.25, "combine": "mean", "context_window": 20},
+    {
+        "agent": "late",
+        "reward_window": 30,
+        "default_reward": 0.25,
+        "reward_aggregation": "mean",
+        "context_window": 20,
+    },
     {"agent": "alg2", "epsilon": 0.0, "reward_window": 40, "context_window": 30},
-    {"agent": "naive", "epsilon": 0.3, "combine": "first", "context_window": None},
+    {"agent": "naive", "epsilon": 0.3, "reward_aggregation": "first", "context_window": None},
     {"agent": "unfog-thompson", "epsilon": 0.0},
 ]
 

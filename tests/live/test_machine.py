@@ -22,14 +22,26 @@ from tests.live.ground import ARMS, COORDINATES, Hand, opened, problem, replayed
 from unfog.live import ConflictError, Decision, Problem, Receipt
 from unfog.validation import InputError
 
+SUM: dict[str, Any] = {"update": "at_close", "reward_aggregation": "sum"}
+MEAN: dict[str, Any] = {"reward_aggregation": "mean"}
 KINDS: dict[str, dict[str, Any]] = {
     "at once": {"reward_window": 60, "context_window": 200},
-    "after wait": {"reward_window": 60, "learn": "after_wait", "combine": "sum", "context_window": 90},
-    "default": {"reward_window": 60, "default_reward": 0.0, "combine": "mean", "context_window": 30},
-    "no wait": {"agent": "naive", "combine": "first", "channel": None, "standardise": False},
+    "after wait": {
+        "reward_window": 60,
+        "update": "at_close",
+        "reward_aggregation": "sum",
+        "context_window": 90,
+    },
+    "default": {
+        "reward_window": 60,
+        "default_reward": 0.0,
+        "reward_aggregation": "mean",
+        "context_window": 30,
+    },
+    "no wait": {"agent": "naive", "reward_aggregation": "first", "channel": None, "standardise": False},
     "naive, default": {"agent": "naive", "channel": None, "reward_window": 40, "default_reward": -1.0},
     "late": {"agent": "late", "reward_window": 60, "context_window": 100},
-    "late, short": {"agent": "late", "reward_window": 100, "learn": "after_wait", "context_window": 40},
+    "late, short": {"agent": "late", "reward_window": 100, "update": "at_close", "context_window": 40},
     "setting 2": {"agent": "alg2", "context_window": 90},
     "setting 2, default": {
         "agent": "unfog-delayed",
@@ -40,7 +52,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "setting 2, short": {
         "agent": "unfog-delayed",
         "reward_window": 90,
-        "learn": "after_wait",
+        "update": "at_close",
         "context_window": 40,
     },
     "chain": {"agent": "alg1", "rewards": "bernoulli", "reward_window": 60},
@@ -71,8 +83,8 @@ class Machine(RuleBasedStateMachine):
         rules = (
             told.reward_window,
             told.default_reward,
-            told.learn == "after_wait",
-            told.combine,
+            told.update == "at_close",
+            told.reward_aggregation,
             told.context_window,
         )
         self.book = Book(*rules, awaits=agent.awaits_context, sees=agent.sees_context)

@@ -376,7 +376,7 @@ def test_problems_that_nobody_serves_are_taken_over(postgres: str, monkeypatch: 
 
 def played(store: live.Store, clock: Hand) -> list[tuple[str, str]]:
     """Decisions, rewards, true contexts, arms, shadows and expiries, as they come out."""
-    walks = problem(store, reward_window="10s", learn="after_wait", default_reward=0.0)
+    walks = problem(store, reward_window="10s", update="at_close", default_reward=0.0)
     found = []
     for i in range(40):
         clock.time += 1.0 + i / 7

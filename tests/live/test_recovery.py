@@ -83,7 +83,7 @@ def test_rewards_of_0_or_1(tmp_path: Path, agent: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("agent", ["unfog", "late", "alg2", "coupled", "temporal"])
 def test_rewards_that_are_kept_until_the_wait_is_over(tmp_path: Path, agent: str) -> None:
-    given = terms(agent, reward_window=20, context_window=60, default_reward=0.25, combine="mean")
+    given = terms(agent, reward_window=20, context_window=60, default_reward=0.25, reward_aggregation="mean")
     check(recovered(tmp_path, given, 150, 3))
 
 
@@ -175,7 +175,9 @@ def test_a_snapshot_of_another_problem_is_passed_over(
     assert read_anew(path, player, monkeypatch) == (found, events)
 
 
-@pytest.mark.parametrize("more", [{}, {"reward_window": 20, "default_reward": 0.25, "combine": "mean"}])
+@pytest.mark.parametrize(
+    "more", [{}, {"reward_window": 20, "default_reward": 0.25, "reward_aggregation": "mean"}]
+)
 @pytest.mark.parametrize("agent", ["unfog", "late", "alg2", "coupled", "temporal"])
 def test_what_is_to_be_written_does_not_change_any_more(
     tmp_path: Path, agent: str, more: dict[str, Any]

@@ -227,7 +227,7 @@ NEVER |= {"unheard of", "kind", "agent", "add", "retire", "restore", "then", "de
 
 @pytest.mark.slow
 def test_no_field_of_any_event_is_taken_on_trust(tmp_path: Path) -> None:
-    tried(tmp_path, "late", 17, reward_window=20, default_reward=0.5, combine="mean")
+    tried(tmp_path, "late", 17, reward_window=20, default_reward=0.5, reward_aggregation="mean")
 
 
 def test_a_reward_is_learnt_once(tmp_path: Path) -> None:
@@ -484,7 +484,7 @@ def test_a_row_that_could_not_come_after_those_before(
         untaken(walks, table, match)
 
 
-@pytest.mark.parametrize("more", [{}, {"learn": "after_wait", "combine": "sum"}])
+@pytest.mark.parametrize("more", [{}, {"update": "at_close", "reward_aggregation": "sum"}])
 def test_a_table_that_comes_again_changes_nothing(tmp_path: Path, more: dict[str, Any]) -> None:
     """Not even rewards that are added up; what has come since comes in."""
     first = f"decision,{HEAD},reward,true.steps\n0-there,1,2,send,0.5,\n1-there,3,4,wait,,\n"
@@ -522,7 +522,7 @@ def test_erased_decisions_stay_out(tmp_path: Path) -> None:
 def test_a_reward_that_was_never_learnt_is_not_in_the_table(tmp_path: Path) -> None:
     """It was kept, and then the decision was void."""
     with opened(tmp_path, Hand()) as store:
-        live = problem(store, reward_window="10m", learn="after_wait")
+        live = problem(store, reward_window="10m", update="at_close")
         made = live.decide([1.0, 2.0])
         live.reward(made.id, 5.0)
         live.void(made.id)

@@ -17,7 +17,7 @@ from tests.serve.running import TERMS, Running, running
 from unfog.live import StoreError
 from unfog.serve import Client, http_client
 
-SUMMED = TERMS | {"learn": "after_wait", "combine": "sum"}
+SUMMED = TERMS | {"update": "at_close", "reward_aggregation": "sum"}
 
 
 @pytest.fixture(name="service")

@@ -128,18 +128,18 @@ class Reward(Report):
         if record.expired:
             return self._event("late")
         if record.paid is not None:
-            return self._combine(record.paid, state)
-        if state.terms.learn == "after_wait":
+            return self._aggregate(record.paid, state)
+        if state.terms.update == "at_close":
             return self._event("kept")
         waits = isinstance(record, Open) and state.runners.awaits_context(record)
         return self._event("waits" if waits else "learnt")
 
-    def _combine(self, paid: float, state: State) -> Event | None:
+    def _aggregate(self, paid: float, state: State) -> Event | None:
         if paid == self.value:
             return None
-        if state.terms.combine == "first":
+        if state.terms.reward_aggregation == "first":
             return self._event("ignored")
-        allowed = f"the reward it has, {paid:g}; several are combined where learn is 'after_wait'"
+        allowed = f"the reward it has, {paid:g}; several are combined where update is 'at_close'"
         raise ConflictError("value", self.value, allowed)
 
     def _event(self, outcome: str) -> Event:

@@ -44,7 +44,7 @@ from unfog.validation import LARGEST, REFERENCE, InputError, display, imported
 
 Span: TypeAlias = str | float | timedelta | None
 Function = TypeVar("Function", bound=Callable[..., Any])
-COMBINED: dict[str, Callable[[Sequence[float]], float]] = {
+AGGREGATIONS: dict[str, Callable[[Sequence[float]], float]] = {
     "last": lambda rewards: rewards[-1],
     "first": lambda rewards: rewards[0],
     "sum": sum,
@@ -52,7 +52,7 @@ COMBINED: dict[str, Callable[[Sequence[float]], float]] = {
     "max": max,
     "min": min,
 }
-LEARN = ("at_once", "after_wait")
+UPDATES = ("immediate", "at_close")
 LARGEST_SEED = 2**63 - 1
 
 
@@ -168,19 +168,22 @@ def _check_default_reward(
     return paid(field, value, rewards, reward_range)
 
 
-def _check_learn(field: str, value: Any, reward_window: float | None, default_reward: float | None) -> str:
+def _check_update(field: str, value: Any, reward_window: float | None, default_reward: float | None) -> str:
     if value is None:
-        return "at_once" if default_reward is None else "after_wait"
-    if validation.one_of(field, value, LEARN) == "after_wait" and reward_window is None:
-        raise InputError(field, repr(value), "'at_once' without a reward_window")
-    if value == "at_once" and default_reward is not None:
-        raise InputError(field, repr(value), "'after_wait' where a default reward is set")
+        return "immediate" if default_reward is None else "at_close"
+    if validation.one_of(field, value, UPDATES) == "at_close" and reward_window is None:
+        raise InputError(field, repr(value), "'immediate' without a reward_window")
+    if value == "immediate" and default_reward is not None:
+        raise InputError(field, repr(value), "'at_close' where a default reward is set")
     return str(value)
 
 
-def _check_combine(field: str, value: Any, learn: str, rewards: str) -> str:
-    if validation.one_of(field, value, tuple(COMBINED)) not in ("last", "first") and learn == "at_once":
-        raise InputError(field, repr(value), "'last' or 'first', unless learn is 'after_wait'")
+def _check_reward_aggregation(field: str, value: Any, update: str, rewards: str) -> str:
+    if (
+        validation.one_of(field, value, tuple(AGGREGATIONS)) not in ("last", "first")
+        and update == "immediate"
+    ):
+        raise InputError(field, repr(value), "'last' or 'first', unless update is 'at_close'")
     if value in ("sum", "mean") and rewards == "bernoulli":
         raise InputError(field, repr(value), "one of which rewards of 0 or 1 come: last, first, max, min")
     return str(value)
@@ -228,11 +231,13 @@ class GivenTerms(TypedDict, total=False):
         float | None,
         Field("number or null", _check_default_reward, needs=("reward_window", "rewards", "reward_range")),
     ]
-    learn: Annotated[
+    update: Annotated[
         str | None,
-        Field("name or null", _check_learn, needs=("reward_window", "default_reward"), follows=True),
+        Field("name or null", _check_update, needs=("reward_window", "default_reward"), follows=True),
     ]
-    combine: Annotated[str, Field("name", _check_combine, "last", needs=("learn", "rewards"))]
+    reward_aggregation: Annotated[
+        str, Field("name", _check_reward_aggregation, "last", needs=("update", "rewards"))
+    ]
     context_window: Annotated[Span, Field("span", seconds, "7d")]
 
 
@@ -272,8 +277,8 @@ class Terms(NamedTuple):
     epsilon: float
     reward_window: float | None  # seconds
     default_reward: float | None
-    learn: str
-    combine: str
+    update: str
+    reward_aggregation: str
     context_window: float | None  # seconds
     fingerprints: dict[str, str]
     uid: str  # of this problem, for ids of its decisions
@@ -293,9 +298,9 @@ class Terms(NamedTuple):
         """The reward as a float; InputError if it is none that may be reported."""
         return paid(field, value, self.rewards, self.reward_range)
 
-    def combined(self, rewards: Sequence[float]) -> float:
+    def aggregate(self, rewards: Sequence[float]) -> float:
         """Combine several rewards of one decision into one."""
-        return float(COMBINED[self.combine](rewards))
+        return float(AGGREGATIONS[self.reward_aggregation](rewards))
 
 
 def written(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class ConflictError(InputError):
     ...     walks.reward(d.id, 0.0)
     ... except unfog.live.ConflictError as error:
     ...     print(error)
-    value: 0.0; allowed: the reward it has, 1; several are combined where learn is 'after_wait'
+    value: 0.0; allowed: the reward it has, 1; several are combined where update is 'at_close'
     >>> store.close()
     """
 

@@ -430,7 +430,7 @@ class State:
         terms, overdue = self.terms, [self.open[name] for name in self.windows.overdue]
         expiries: list[tuple[str, dict[str, Any]]] = []
         for pending in self.windows.unpaid(time):
-            value = terms.combined(pending.rewards) if pending.rewards else terms.default_reward
+            value = terms.aggregate(pending.rewards) if pending.rewards else terms.default_reward
             expiries.append((pending.id, {"what": "reward", "value": value}))
         overdue += self.windows.unseen(time)
         return expiries + [

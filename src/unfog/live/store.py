@@ -72,9 +72,9 @@ class Store:
         `unfog.calibrate`, or a mapping; None: nothing is known of the noise. Contexts are standardised,
         unless `standardise` is off. In a share `epsilon` of decisions an arm is drawn uniformly.
         `reward_window` and `context_window` are how long a reward and a true context may take, such as "30m";
-        without a reward the `default_reward` is learnt; `learn` is "at_once" or "after_wait"; and
-        `combine` says what several rewards of one decision are combined to: their last, first, sum, mean, max
-        or min.
+        without a reward the `default_reward` is learnt; `update` is "immediate" or "at_close" (when
+        the reward window is over); and `reward_aggregation` says what several rewards of one decision are
+        combined to: their last, first, sum, mean, max or min.
 
         If the problem exists, any term that you pass must match what it was created with.
         """

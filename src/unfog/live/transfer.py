@@ -240,7 +240,7 @@ def check_terms(decision: object, key: object, body: Body) -> None:
     refuse_fields(body, *FIELDS["problem"])
     validation.check_name("uid", body["uid"])
     refuse_fields(mapping("fingerprints", body["fingerprints"]), (), ("features", "agent"))
-    for name in ("seed", "learn", "reward_var"):
+    for name in ("seed", "update", "reward_var"):
         if body[name] is None and (name, body["rewards"]) != ("reward_var", "bernoulli"):
             raise InputError(name, None, "what it was when the problem was made")
     config.refuse_other(body, {name: body[name] for name in config.FIELDS})
@@ -365,8 +365,8 @@ def _check_reward(state: State, decision: str, body: Body) -> None:
         return
     if pending.paid is not None or pending.settled:
         raise InputError("outcome", body["outcome"], "known, late or ignored: its reward is settled")
-    if (body["outcome"] == "kept") is not (state.terms.learn == "after_wait"):
-        raise InputError("outcome", body["outcome"], f"one that learning {state.terms.learn!r} leads to")
+    if (body["outcome"] == "kept") is not (state.terms.update == "at_close"):
+        raise InputError("outcome", body["outcome"], f"one that update {state.terms.update!r} leads to")
 
 
 def _check_reward_value(state: State, value: object) -> None:
@@ -420,7 +420,7 @@ def _check_window_over(state: State, decision: str, what: str, time: float) -> N
 def _check_expired_value(state: State, value: object) -> None:
     """Check the value learnt at an expiry, which may be a mean or sum of several rewards."""
     requests.number("value", value)
-    if state.terms.learn == "at_once":
+    if state.terms.update == "immediate":
         raise InputError("value", value, "null: rewards are learnt at once")
 
 

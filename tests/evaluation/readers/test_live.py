@@ -26,7 +26,9 @@ def law(made: Decision, arms: tuple[str, ...]) -> list[float]:
 def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
     clock, made, ends = Hand(), list[Decision](), list[float | None]()
     with opened(tmp_path, clock) as store:
-        walks = problem(store, epsilon=EPSILON, reward_window=60, default_reward=-3.0, combine="sum")
+        walks = problem(
+            store, epsilon=EPSILON, reward_window=60, default_reward=-3.0, reward_aggregation="sum"
+        )
 
         def decide(end: float | None, x: Any, **more: Any) -> Decision:
             clock.time += 1

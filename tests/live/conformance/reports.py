@@ -26,7 +26,7 @@ def check_a_reward_is_learnt_once(place: Place) -> None:
     assert live.pending() == [other.id]
     with nothing_learnt(live):
         assert live.reward(made.id, 1.25).outcome == "known"
-    said = "value: 2.0; allowed: the reward it has, 1.25; several are combined where learn is 'after_wait'"
+    said = "value: 2.0; allowed: the reward it has, 1.25; several are combined where update is 'at_close'"
     refused(live, lambda: live.reward(made.id, 2.0), said, ConflictError)
     said = "decision: 'nobody'; allowed: the id of a decision of this problem"
     refused(live, lambda: live.reward("nobody", 1.0), said, NotFoundError)
@@ -46,7 +46,7 @@ def check_a_reward_is_one_that_may_be(place: Place) -> None:
 
 
 def check_the_first_reward_counts_where_it_is_to(place: Place) -> None:
-    live = place.made(combine="first")
+    live = place.made(reward_aggregation="first")
     made = live.decide(SHOWN)
     live.reward(made.id, 1.0)
     assert live.reward(made.id, 2.0).outcome == "ignored"
@@ -87,7 +87,7 @@ COMBINED = {"last": 4.0, "first": 1.0, "sum": 7.0, "mean": 7 / 3, "max": 4.0, "m
 
 def check_rewards_are_combined_when_the_wait_is_over(place: Place) -> None:
     for combine, expected in COMBINED.items():
-        live = place.made(reward_window=60, learn="after_wait", combine=combine)
+        live = place.made(reward_window=60, update="at_close", reward_aggregation=combine)
         made, never = live.decide(SHOWN), live.decide(SHOWN)
         for value in (1.0, 2.0, 4.0):
             assert live.reward(made.id, value).outcome == "kept"

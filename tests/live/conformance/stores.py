@@ -19,7 +19,7 @@ from unfog.validation import InputError
 
 
 def check_terms_of_a_problem_that_is_there(place: Place) -> None:
-    live = place.made(reward_window="30m", combine="mean", learn="after_wait")
+    live = place.made(reward_window="30m", reward_aggregation="mean", update="at_close")
     store = place.store_of(live.name)
     assert live.name in store.names()
     with unchanged(live):
