@@ -40,7 +40,7 @@ def lived(path: Path) -> tuple[Log, dict[str, Array]]:
             "channel": WORLD.channel,
             "agent": "late",
             "epsilon": EPSILON,
-            "reward_var": 1.0,
+            "reward_sd": 1.0,
             "seed": 4,
         }
         live = store.problem("p", context=["steps", "sleep"], arms=names, **terms)

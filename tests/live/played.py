@@ -20,19 +20,19 @@ VECTORS = {"send": [1.0, 0.5], "wait": [-0.5, 1.0], "ask": [0.2, -1.0]}
 VERBS = {"decide": 45, "reward": 28, "reveal": 15, "void": 4, "arms": 6, "freeze": 2}
 
 
-def channel(agent: str, rewards: str = "gaussian") -> Knowledge:
+def channel(agent: str, rewards: str = "numeric") -> Knowledge:
     """What this agent has to be told of contexts and readings."""
     row = unfog.AGENTS.get(agent.partition(":")[0])
     needs = {*row.denoiser.needs_knowledge} if row is not None else set()
     if "tempo" in needs:
         return unfog.TemporalProblem(dim=2, actions=3, features="per_arm").knowledge()
     more = {"told_contexts": 40} if "sample" in needs else {"told_noisy": 60} if "mixture" in needs else {}
-    made = unfog.GaussianProblem if rewards == "gaussian" else unfog.LogisticProblem
+    made = unfog.GaussianProblem if rewards == "numeric" else unfog.LogisticProblem
     told: dict[str, Any] = {"dim": 2, "actions": 3, "features": "per_arm", **more}
     return made(**told, context_cov=SKEW, noise_cov=NOISE, bias_cov=[0.4, 1.2]).knowledge()
 
 
-def terms(agent: str, rewards: str = "gaussian", **more: Any) -> dict[str, Any]:
+def terms(agent: str, rewards: str = "numeric", **more: Any) -> dict[str, Any]:
     """Those of a problem in which much can happen."""
     told: dict[str, Any] = {"context": NAMES, "arms": [*VECTORS], "rewards": rewards, "agent": agent}
     told |= {"channel": channel(agent, rewards), "seed": 5, "reward_window": 40, "context_window": 120}
@@ -83,8 +83,8 @@ class Player:
             return "decide", self._asked(problem)
         given: dict[str, Any] = {"decision": chance.choice(self.made[-12:])}
         if verb == "reward":
-            gaussian = problem.terms.rewards == "gaussian"
-            given["value"] = chance.gauss(0, 1) if gaussian else float(chance.randrange(2))
+            numeric = problem.terms.rewards == "numeric"
+            given["value"] = chance.gauss(0, 1) if numeric else float(chance.randrange(2))
         if verb == "reveal":
             true = {name: chance.gauss(0, 1) for name in NAMES}
             given["context"] = dict(chance.sample([*true.items()], chance.choice([1, 2])))

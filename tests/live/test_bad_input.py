@@ -47,7 +47,7 @@ def test_what_no_json_says(tmp_path: Path) -> None:
 KINDS: list[dict[str, Any]] = [
     {"features": "product", "arms": {"a": [1.0, 0.0], "b": [0.0, 1.0]}},
     {"agent": "late", "reward_window": 3600, "default_reward": 0.0},
-    {"agent": "naive", "channel": None, "rewards": "bernoulli"},
+    {"agent": "naive", "channel": None, "rewards": "binary"},
     {"arms": None, "arm_size": 2, "features": "product"},
 ]
 BROUGHT: dict[str, Any] = {"arms": {"a": [1.0, 0.0], "b": [0.0, 1.0]}}

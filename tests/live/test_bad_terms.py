@@ -36,6 +36,12 @@ def held(path: Path, field: str) -> None:
         assert refused > 0.6 * len(JUNK)
 
 
+@pytest.mark.parametrize("value", [1e30, 1e-30])
+def test_a_standard_deviation_whose_square_is_out_of_range(tmp_path: Path, value: float) -> None:
+    with opened(tmp_path) as store, pytest.raises(InputError, match=r"^reward_sd: .* from 1e-25 to 1e\+25"):
+        problem(store, reward_sd=value)
+
+
 def test_other_terms(tmp_path: Path) -> None:
     """Each field as it was, or refused by its name."""
     first: dict[str, Any] = {
@@ -49,8 +55,8 @@ def test_other_terms(tmp_path: Path) -> None:
         "arms": ["a", "b"],
         "arm_size": 2,
         "features": "product",
-        "rewards": "bernoulli",
-        "reward_var": 2.0,
+        "rewards": "binary",
+        "reward_sd": 2.0,
         "reward_range": (-1, 2),
         "prior_mean": 1.0,
         "prior_cov": 2.0,
@@ -74,8 +80,8 @@ def test_other_terms(tmp_path: Path) -> None:
             with pytest.raises(InputError) as caught:
                 store.problem("p", **{field: value})
             assert caught.value.field == field
-        misspelt: dict[str, Any] = {"reward_vars": 2.0}
-        with pytest.raises(InputError, match=r"^reward_vars: no such field \(did you mean 'reward_var'\?\)"):
+        misspelt: dict[str, Any] = {"reward_sds": 2.0}
+        with pytest.raises(InputError, match=r"^reward_sds: no such field \(did you mean 'reward_sd'\?\)"):
             store.problem("p", **misspelt)
         assert len(live.events()) == 1
 
@@ -83,7 +89,7 @@ def test_other_terms(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["sum", "mean"])
 def test_rewards_of_0_or_1_do_not_add_up(tmp_path: Path, how: str) -> None:
     with opened(tmp_path, Hand()) as store:
-        told = {"rewards": "bernoulli", "reward_window": "10m", "update": "at_close"}
+        told = {"rewards": "binary", "reward_window": "10m", "update": "at_close"}
         with pytest.raises(InputError, match=rf"^reward_aggregation: '{how}'; allowed: one of which"):
             problem(store, reward_aggregation=how, **told)
         assert problem(store, reward_aggregation="max", **told).decide([1, 2]).number == 0

@@ -7,12 +7,13 @@ import pytest
 
 from tests.live.ground import COORDINATES, Hand, opened, problem
 from unfog.agents.baselines import BASELINES
+from unfog.live.config import REWARDS
 
 READINGS = np.random.default_rng(4).normal(size=(5, 2)).tolist()
 ROWS = [
-    (name, kind)
+    (name, rewards)
     for name, baseline in BASELINES.items()
-    for kind in ("gaussian", "bernoulli")
+    for rewards, kind in REWARDS.items()
     if kind in (baseline.agent.learner.rewards, baseline.agent.binary and baseline.agent.binary.rewards)
     if baseline.agent.can.see_bias is None and baseline.agent.can.tell_choice is None
 ]
@@ -24,10 +25,10 @@ def test_few_are_left_out() -> None:
     assert left_out == told | hears
 
 
-@pytest.mark.parametrize(("name", "kind"), ROWS)
-def test_it_decides_three_times_before_the_first_reward(tmp_path: Path, name: str, kind: str) -> None:
+@pytest.mark.parametrize(("name", "rewards"), ROWS)
+def test_it_decides_three_times_before_the_first_reward(tmp_path: Path, name: str, rewards: str) -> None:
     with opened(tmp_path, Hand()) as store:
-        live = problem(store, agent=name, rewards=kind)
+        live = problem(store, agent=name, rewards=rewards)
         made = [live.decide(reading) for reading in READINGS[:3]]
         for one in made[::-1]:
             live.reward(one.id, 1.0)

@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> Any:
     [
         (1000, 1000, {}),
         (500, 10_000, {}),
-        (5, 10_000, {"rewards": "bernoulli"}),
+        (5, 10_000, {"rewards": "binary"}),
         (5, 10_000, {"prior_cov": [1.0] * 60_000}),
         (5, 10_000, {"agent": "unfog-toptwo"}),
         (2, 0, {"features": "matrix", "arms": {"a": [[1.0, 0.0]] * 20_000}}),
@@ -61,10 +61,10 @@ def test_a_problem_that_is_too_large_is_refused_before_it_is_made(
 
 def test_arms_and_shadows_that_come_later_are_counted(store: Store) -> None:
     """A shadow may take more than the one that is obeyed."""
-    walks = store.problem("walks", context=coordinates(5), arms=arms(900), agent="late", rewards="bernoulli")
+    walks = store.problem("walks", context=coordinates(5), arms=arms(900), agent="late", rewards="binary")
     before = walks.fingerprint()
     with pytest.raises(InputError, match="GiB of memory"):
-        store.problem("naive", context=coordinates(5), arms=arms(1000), agent="naive", rewards="bernoulli")
+        store.problem("naive", context=coordinates(5), arms=arms(1000), agent="naive", rewards="binary")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config, "MOST", 1 << 25)
         with pytest.raises(InputError, match=r"'naive' about 0\.9 GiB") as refused:
@@ -92,11 +92,11 @@ def test_what_is_there_is_served(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("agent", "rewards"),
     [
-        ("unfog", "gaussian"),
-        ("late", "gaussian"),
-        ("unfog-toptwo", "gaussian"),
-        ("adaptive", "bernoulli"),
-        ("alg1", "bernoulli"),
+        ("unfog", "numeric"),
+        ("late", "numeric"),
+        ("unfog-toptwo", "numeric"),
+        ("adaptive", "binary"),
+        ("alg1", "binary"),
     ],
 )
 def test_the_estimate_is_about_what_is_taken(store: Store, agent: str, rewards: str) -> None:

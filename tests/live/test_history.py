@@ -275,7 +275,7 @@ def test_tracks_are_in_the_units_of_the_caller(tmp_path: Path) -> None:
         assert found["z_square"] is found["e_value"] is found["e_value_of_all"] is None
 
 
-@pytest.mark.parametrize("terms", [{}, {"agent": "naive"}, {"channel": None}, {"rewards": "bernoulli"}])
+@pytest.mark.parametrize("terms", [{}, {"agent": "naive"}, {"channel": None}, {"rewards": "binary"}])
 def test_nothing_yet_and_little(tmp_path: Path, terms: dict[str, Any]) -> None:
     with opened(tmp_path, Hand()) as store:
         p = problem(store, **terms)

@@ -85,7 +85,7 @@ def test_expected_rewards_are_those_of_draws_from_the_belief(walks: Problem) -> 
 def test_theta_is_in_the_units_of_the_caller(tmp_path: Path) -> None:
     """A Gaussian process with the kernel 1 + z'z, of true contexts: its values at 0 and one from there."""
     rng, paid, contexts = np.random.default_rng(6), list[float](), list[np.ndarray]()
-    given = terms(agent="alg2", arms=["send"], reward_var=0.25, prior_cov=1.0, epsilon=0)
+    given = terms(agent="alg2", arms=["send"], reward_sd=0.5, prior_cov=1.0, epsilon=0)
     with unfog.live.open(tmp_path / "pairs.unfog", sync="normal", clock=lambda: 0.0) as store:
         pairs = store.problem("pairs", **given)
         for _ in range(60):

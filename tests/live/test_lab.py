@@ -8,6 +8,7 @@ import pytest
 
 import unfog
 from unfog.agents.catalogue import Catalogue, named
+from unfog.live.config import REWARDS
 from unfog.live.postgres.ownership import Shared
 from unfog.simulation.player import played, to_reveal
 from unfog.worlds.problem import Problem
@@ -70,8 +71,8 @@ def driven_in(
     live = place.problem(
         "lab",
         context=names,
-        rewards=problem.rewards.kind,
-        reward_var=None if known.reward_var is None else float(known.reward_var),
+        rewards=next(name for name, kind in REWARDS.items() if kind == problem.rewards.kind),
+        reward_sd=None if known.reward_var is None else float(known.reward_var) ** 0.5,
         prior_cov=float(np.atleast_3d(known.prior_cov).flat[0]),
         channel=known,
         agent=agent,

@@ -55,7 +55,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "update": "at_close",
         "context_window": 40,
     },
-    "chain": {"agent": "alg1", "rewards": "bernoulli", "reward_window": 60},
+    "chain": {"agent": "alg1", "rewards": "binary", "reward_window": 60},
     "looks back": {"agent": "alg1-exact-smoothing", "reward_window": 60},
     "vectors": {"features": "product", "arms": {"a": [1, 0], "b": [0, 1], "c": [1, 1]}, "reward_window": 60},
 }

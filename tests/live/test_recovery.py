@@ -77,7 +77,7 @@ def test_every_row(tmp_path: Path, agent: str) -> None:
 @pytest.mark.parametrize("agent", BINARY)
 def test_rewards_of_0_or_1(tmp_path: Path, agent: str) -> None:
     """Chains go on where they were."""
-    check(recovered(tmp_path, terms(agent, "bernoulli"), 150, 3, grows=True), add_arm=1)
+    check(recovered(tmp_path, terms(agent, "binary"), 150, 3, grows=True), add_arm=1)
 
 
 @pytest.mark.slow

@@ -28,7 +28,12 @@ def terms(problem: unfog.GaussianProblem) -> dict[str, Any]:
     known = problem.knowledge()
     assert known.reward_var is not None
     told: dict[str, Any] = {"context": ["x", "y", "z"], "arms": [f"arm {i}" for i in range(4)], "seed": 1}
-    return told | {"reward_var": float(known.reward_var), "prior_cov": 0.5, "channel": known, "epsilon": 0}
+    return told | {
+        "reward_sd": float(known.reward_var) ** 0.5,
+        "prior_cov": 0.5,
+        "channel": known,
+        "epsilon": 0,
+    }
 
 
 def lived(live: Problem, tell: bool, rounds: int, seed: int) -> Array:

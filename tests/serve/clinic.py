@@ -27,7 +27,7 @@ def _noisy_sensor(store: unfog.live.Store) -> None:
     rng = np.random.default_rng(3)
     channel = {"context_mean": [20.0], "context_cov": [9.0], "noise_cov": [1.0], "bias_cov": [4.0]}
     air = store.problem(
-        "air", context=["no2"], arms=["open", "shut"], channel=channel, agent="adaptive", rewards="bernoulli"
+        "air", context=["no2"], arms=["open", "shut"], channel=channel, agent="adaptive", rewards="binary"
     )
     for value in 20 + 9 * rng.standard_normal(60):
         made = air.decide([float(value)])

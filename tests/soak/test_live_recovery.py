@@ -23,4 +23,4 @@ def test_ten_thousand_calls_with_arms_that_are_added(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("agent", ["alg1", "unfog"])
 def test_two_thousand_calls_with_rewards_of_0_or_1(tmp_path: Path, agent: str) -> None:
-    check(recovered(tmp_path, terms(agent, "bernoulli"), 2000, 6))
+    check(recovered(tmp_path, terms(agent, "binary"), 2000, 6))

@@ -56,7 +56,7 @@ class Site:
     @property
     def clicks(self) -> bool:
         """Whether rewards are 0 or 1."""
-        return self.terms.get("rewards") == "bernoulli"
+        return self.terms.get("rewards") == "binary"
 
     def problem_params(self) -> dict[str, Any]:
         """The parameters of its problem."""
@@ -124,7 +124,7 @@ BANNER = Site(
     theta=((-0.5, -0.8, 0.3), (-0.6, 0.8, 0.0), (-2.5, 0.0, 0.0)),
     units=1,
     unit="shop",
-    terms={"rewards": "bernoulli", "epsilon": 0.1, "reward_window": "2m", "default_reward": 0.0},
+    terms={"rewards": "binary", "epsilon": 0.1, "reward_window": "2m", "default_reward": 0.0},
     shadow="naive",
     decisions=300,
     share=0.2,

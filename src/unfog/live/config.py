@@ -36,7 +36,6 @@ from unfog.channel import channel as channels
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap, MapBuilder
-from unfog.features.link import KINDS
 from unfog.features.per_arm import PerArm
 from unfog.features.registry import builder, check_map, in_blocks, prior
 from unfog.maths.arrays import Array
@@ -52,13 +51,14 @@ AGGREGATIONS: dict[str, Callable[[Sequence[float]], float]] = {
     "max": max,
     "min": min,
 }
+REWARDS = {"numeric": "gaussian", "binary": "bernoulli"}  # what agents call them
 UPDATES = ("immediate", "at_close")
 LARGEST_SEED = 2**63 - 1
 
 
 def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] | None) -> float:
     """The reward as a float; InputError if it is none that may be reported."""
-    allowed = "0 or 1" if rewards == "bernoulli" else "a number"
+    allowed = "0 or 1" if rewards == "binary" else "a number"
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise InputError(field, display(value), allowed)
     low, high = reward_range or (-LARGEST, LARGEST)
@@ -66,8 +66,8 @@ def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] 
         reward = float(value)
     except OverflowError:
         raise InputError(field, value, allowed) from None
-    if not low <= reward <= high or (rewards == "bernoulli" and reward not in (0.0, 1.0)):
-        validation.check_reward(field, np.asarray(reward), rewards, low, high)
+    if not low <= reward <= high or (rewards == "binary" and reward not in (0.0, 1.0)):
+        validation.check_reward(field, np.asarray(reward), REWARDS[rewards], low, high)
     return reward
 
 
@@ -112,22 +112,25 @@ def _check_features(field: str, value: Any) -> str:
 
 
 def _check_rewards(field: str, value: Any) -> str:
-    return validation.one_of(field, value, KINDS)
+    return validation.one_of(field, value, tuple(REWARDS))
 
 
-def _check_reward_var(field: str, value: Any, rewards: str) -> float | None:
-    if rewards == "bernoulli":
+def _check_reward_sd(field: str, value: Any, rewards: str) -> float | None:
+    if rewards == "binary":
         if value is not None:
-            raise InputError(field, value, "None: rewards of 0 or 1 have no variance of their own")
+            raise InputError(field, value, "None: rewards of 0 or 1 have no spread of their own")
         return None
-    return validation.positive(field, 1.0 if value is None else value)
+    sd = validation.positive(field, 1.0 if value is None else value)
+    if not validation.SMALLEST <= sd**2 <= LARGEST:
+        raise InputError(field, value, f"a number from {validation.SMALLEST**0.5:g} to {LARGEST**0.5:g}")
+    return sd
 
 
 def _check_reward_range(field: str, value: Any, rewards: str) -> list[float] | None:
     if value is None:
         return None
     allowed = "None, or two numbers: the least and the largest reward"
-    if rewards == "bernoulli":
+    if rewards == "binary":
         raise InputError(field, value, "None: rewards are 0 or 1")
     bounds = validation.numbers(field, value, allowed)
     if bounds.shape != (2,) or not bounds[0] < bounds[1]:
@@ -184,7 +187,7 @@ def _check_reward_aggregation(field: str, value: Any, update: str, rewards: str)
         and update == "immediate"
     ):
         raise InputError(field, repr(value), "'last' or 'first', unless update is 'at_close'")
-    if value in ("sum", "mean") and rewards == "bernoulli":
+    if value in ("sum", "mean") and rewards == "binary":
         raise InputError(field, repr(value), "one of which rewards of 0 or 1 come: last, first, max, min")
     return str(value)
 
@@ -210,9 +213,9 @@ class GivenTerms(TypedDict, total=False):
     arms: Annotated[Sequence[str] | Mapping[str, Any] | None, Field("arms", validation.check_arms)]
     arm_size: Annotated[int | None, Field("integer or null", _check_arm_size)]
     features: Annotated[str | MapBuilder, Field("reference", _check_features, "per_arm")]
-    rewards: Annotated[str, Field("name", _check_rewards, "gaussian")]
-    reward_var: Annotated[
-        float | None, Field("number or null", _check_reward_var, needs=("rewards",), follows=True)
+    rewards: Annotated[str, Field("name", _check_rewards, "numeric")]
+    reward_sd: Annotated[
+        float | None, Field("number or null", _check_reward_sd, needs=("rewards",), follows=True)
     ]
     reward_range: Annotated[
         tuple[float, float] | None, Field("range or null", _check_reward_range, needs=("rewards",))
@@ -266,7 +269,7 @@ class Terms(NamedTuple):
     arm_size: int | None  # how many numbers an arm has, where arms come with each decision
     features: str
     rewards: str
-    reward_var: float | None
+    reward_sd: float | None
     reward_range: tuple[float, float] | None
     prior_mean: Any
     prior_cov: Any
@@ -293,6 +296,16 @@ class Terms(NamedTuple):
         if fields["channel"] is not None:
             fields["channel"] = channels.channel(fields["channel"], fields["context"])
         return cls(**fields)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether rewards are 0 or 1."""
+        return self.rewards == "binary"
+
+    @property
+    def reward_kind(self) -> str:
+        """What agents call these rewards."""
+        return REWARDS[self.rewards]
 
     def check_reward(self, field: str, value: object) -> float:
         """The reward as a float; InputError if it is none that may be reported."""
@@ -518,7 +531,7 @@ class Made:
         """What agents know, with a prior for these features."""
         terms = self.terms
         mean, cov = prior(features, terms.prior_mean, terms.prior_cov)
-        variance = None if terms.reward_var is None else np.asarray(terms.reward_var)
+        variance = None if terms.reward_sd is None else np.asarray(terms.reward_sd**2)
         return self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=variance)
 
     def refuse_large(self, field: str, agent: Agent, features: FeatureMap) -> None:
@@ -536,7 +549,7 @@ class Made:
 
         For a new agent, `new` is the field that an error names if it would take too much memory.
         """
-        (agent,) = named([name], field, Catalogue(self.terms.rewards))
+        (agent,) = named([name], field, Catalogue(self.terms.reward_kind))
         if agent.can.see_bias is not None:
             raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
         if self.terms.channel is None:
@@ -546,7 +559,13 @@ class Made:
         known = self.knowledge(features)
         try:
             refuse_misfit(
-                agent, known, features, rewards=self.terms.rewards, partial=False, has_bias=False, logged=True
+                agent,
+                known,
+                features,
+                rewards=self.terms.reward_kind,
+                partial=False,
+                has_bias=False,
+                logged=True,
             )
         except InputError as error:
             raise error.renamed(field) from None

@@ -237,7 +237,7 @@ def expected(state: State, ask: Ask) -> "xr.Dataset":
     order = list(state.arms.place) if ask.vectors is None else list(ask.vectors)
     choice = list(state.arms.choice(ask))
     scores = scores[:, [order.index(name) for name in choice]]
-    rewards = sigmoid(scores) if state.terms.rewards == "bernoulli" else scores
+    rewards = sigmoid(scores) if state.terms.is_binary else scores
     low, high = np.quantile(rewards, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     chances = np.bincount(best(scores), minlength=len(choice)) / DRAWS
     columns = {"mean": rewards.mean(0), "low": low, "high": high, "probability_best": chances}

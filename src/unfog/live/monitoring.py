@@ -345,7 +345,7 @@ class Watch:
         self.readings: Innovations | None = innovations.none_yet(dim) if expects else None
         self.tracks = Tracks(dim)
         self._day = (0, 0)  # the day of the newest decision, and how many decisions it had
-        self._config, self._binary = config, config.terms.rewards == "bernoulli"
+        self._config, self._binary = config, config.terms.is_binary
 
     def content(self) -> tuple[Any, ...]:
         """The content as nested values."""

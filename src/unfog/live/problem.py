@@ -271,7 +271,7 @@ class Problem:
         if unit is not None:
             decisions, track = watch.tracks.decisions(unit), watch.tracks.of(unit, state.runner.bias(unit))
         shadows = [name for name in state.runners if name != OBEYED]
-        binary, units = terms.rewards == "bernoulli", state.made.units
+        binary, units = terms.is_binary, state.made.units
         head = self.name, unit, points, terms.context, state.arms.order, shadows, binary
         return Asked(*head, decisions, track, units)
 

@@ -240,8 +240,8 @@ def check_terms(decision: object, key: object, body: Body) -> None:
     refuse_fields(body, *FIELDS["problem"])
     validation.check_name("uid", body["uid"])
     refuse_fields(mapping("fingerprints", body["fingerprints"]), (), ("features", "agent"))
-    for name in ("seed", "update", "reward_var"):
-        if body[name] is None and (name, body["rewards"]) != ("reward_var", "bernoulli"):
+    for name in ("seed", "update", "reward_sd"):
+        if body[name] is None and (name, body["rewards"]) != ("reward_sd", "binary"):
             raise InputError(name, None, "what it was when the problem was made")
     config.refuse_other(body, {name: body[name] for name in config.FIELDS})
 

@@ -68,7 +68,7 @@ def check_what_there_is_to_know(place: Place) -> None:
         "shadows": [],
         "units": ["ann", "bob"],
         "units_total": 2,
-        "reward_kind": "gaussian",
+        "reward_kind": "numeric",
         "channel": True,
         "epsilon": 0.1,
         "reward_window": 3600.0,

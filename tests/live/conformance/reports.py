@@ -34,7 +34,7 @@ def check_a_reward_is_learnt_once(place: Place) -> None:
 
 
 def check_a_reward_is_one_that_may_be(place: Place) -> None:
-    ranged, binary = place.made(reward_range=(-5, 5)), place.made(rewards="bernoulli", agent="alg1")
+    ranged, binary = place.made(reward_range=(-5, 5)), place.made(rewards="binary", agent="alg1")
     made, other = ranged.decide(SHOWN), binary.decide(SHOWN)
     with unchanged(ranged), pytest.raises(InputError, match=r"^value: 5\.5; allowed: .*-5.*5"):
         ranged.reward(made.id, 5.5)

@@ -30,8 +30,8 @@ def check_terms_of_a_problem_that_is_there(place: Place) -> None:
         for field, value in other.items():
             with pytest.raises(InputError, match=rf"^{field}: .*; allowed: as it was when the problem was"):
                 store.problem(live.name, **{field: value})
-    misspelt: dict[str, Any] = {"reward_vars": 2.0}
-    with pytest.raises(InputError, match=r"^reward_vars: no such field \(did you mean 'reward_var'\?\)"):
+    misspelt: dict[str, Any] = {"reward_sds": 2.0}
+    with pytest.raises(InputError, match=r"^reward_sds: no such field \(did you mean 'reward_sd'\?\)"):
         store.problem(live.name, **misspelt)
 
 
