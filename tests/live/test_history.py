@@ -302,7 +302,7 @@ def test_arms_that_come_with_decisions_have_no_place(tmp_path: Path) -> None:
 
 def test_after_a_commit_that_failed_it_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk()
-    monkeypatch.setattr("unfog.live.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
+    monkeypatch.setattr("unfog.live.sqlite.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
     clinic = Clinic(tmp_path, 11)
     with clinic.store:
         clinic.play(40)

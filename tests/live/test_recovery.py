@@ -246,7 +246,7 @@ def test_a_commit_that_fails_leaves_memory_as_the_log_is(
 ) -> None:
     """Whichever statement it is: the caller is told, and the next answer is that of a store read anew."""
     disk, player = Disk(), Player(8)
-    monkeypatch.setattr("unfog.live.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
+    monkeypatch.setattr("unfog.live.sqlite.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
     path = tmp_path / "store" / "walks.unfog"
     path.parent.mkdir()
     with player.open(path) as store:
@@ -274,7 +274,7 @@ def test_a_commit_that_fails_leaves_memory_as_the_log_is(
 
 def test_a_call_is_answered_after_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk, player = Disk(), Player(9)
-    monkeypatch.setattr("unfog.live.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
+    monkeypatch.setattr("unfog.live.sqlite.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
     reached, go_on, answered = threading.Event(), threading.Event(), list[Any]()
 
     def at_commit(_: sqlite3.Connection) -> None:

@@ -89,7 +89,7 @@ def test_times_of_the_past_come_into_a_store_that_goes_on(tmp_path: Path) -> Non
 def test_an_import_that_was_cut_short_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines, found = exported(tmp_path, "late")
     disk = Disk()
-    monkeypatch.setattr("unfog.live.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
+    monkeypatch.setattr("unfog.live.sqlite.SqliteBackend", partial(SqliteBackend, connect=disk.connect))
     monkeypatch.setattr(transfer, "CHUNK", 20)
     with other(tmp_path) as store:
         disk.fail([10])
