@@ -14,9 +14,9 @@ BEGIN, END = "<!-- The map: python tests/house_map.py writes it. -->\n", "<!-- T
 
 TOP = (  # the package's own first line is for its users
     "What every folder may use: `validation` refuses bad input and suggests the name that was meant, `_io`"
-    " writes files whole or not at all, `_table` reads tables, `_codec` turns states into bytes and back,"
-    " `_memory` says how much memory there is, `_extras` which extra a missing package belongs to, and"
-    " `plotting` has the style of all figures."
+    " writes files whole or not at all, `_table` reads tables, `_frames` data frames and rows, `_codec` turns"
+    " states into bytes and back, `_memory` says how much memory there is, `_extras` which extra a missing"
+    " package belongs to, and `plotting` has the style of all figures."
 )
 
 

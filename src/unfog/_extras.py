@@ -21,6 +21,7 @@ EXTRA_OF = {
     "httpx": "serve",
     "prometheus_client": "serve",
     "psycopg": "postgres",
+    "pyarrow": "frames",
     "gymnasium": "adapters",
     "coba": "adapters",
     "river": "adapters",

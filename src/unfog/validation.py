@@ -10,11 +10,15 @@ would stay in a belief for good. Values that are finite but absurd are handled i
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 from difflib import SequenceMatcher
 from importlib import import_module
 from itertools import islice
 from math import nextafter
+from numbers import Real
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -350,15 +354,26 @@ def as_list(field: str, values: Any, allowed: str) -> list[Any]:
 
 def check_names(field: str, values: Any, most: int = MOST_ARMS) -> list[str]:
     """Return distinct names."""
+    return _check_distinct(field, values, most, check_name, "each name once")
+
+
+def check_identifiers(field: str, values: Any, most: int = MOST_ARMS) -> list[str]:
+    """Return distinct names of arms or levels: texts, or integers as texts."""
+    allowed = "each name once; a number and its text are the same name"
+    return _check_distinct(field, values, most, check_identifier, allowed)
+
+
+def _check_distinct(
+    field: str, values: Any, most: int, check: Callable[[str, object], str], allowed: str
+) -> list[str]:
     names = [
-        check_name(f"{field}[{i}]", value)
-        for i, value in enumerate(as_list(field, values, "a list of names"))
+        check(f"{field}[{i}]", value) for i, value in enumerate(as_list(field, values, "a list of names"))
     ]
     if not 0 < len(names) <= most:
         raise InputError(field, f"{len(names)} names", f"1 to {most}")
     if len(set(names)) < len(names):
         i = next(i for i, one in enumerate(names) if one in names[:i])
-        raise InputError(f"{field}[{i}]", repr(names[i]), "each name once")
+        raise InputError(f"{field}[{i}]", repr(names[i]), allowed)
     return names
 
 
@@ -371,10 +386,11 @@ def check_arms(field: str, value: Any) -> dict[str, Any]:
     """Return the names of arms with their vectors, or None for arms without."""
     if value is None:
         return {}
-    names = check_names(field, value, MOST_ARMS)
+    names = check_identifiers(field, value, MOST_ARMS)
     if not isinstance(value, Mapping):
         return dict.fromkeys(names)
-    return {one: None if value[one] is None else arm_vector(f"{field}.{one}", value[one]) for one in names}
+    vectors = zip(names, value.values(), strict=True)
+    return {one: None if vector is None else arm_vector(f"{field}.{one}", vector) for one, vector in vectors}
 
 
 def arm_vector(field: str, value: Any) -> list[Any]:
@@ -385,3 +401,87 @@ def arm_vector(field: str, value: Any) -> list[Any]:
         raise InputError(field, value, allowed)
     entries: list[Any] = array.tolist()
     return entries
+
+
+def is_missing(value: object) -> bool:
+    """Whether it says that there is no value: None, NaN, NaT, pandas.NA, a masked cell, a null of Arrow."""
+    if value is None or isinstance(value, str | int):
+        return value is None
+    if isinstance(value, float | np.floating):
+        return bool(value != value)
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    pandas = sys.modules.get("pandas")
+    masks = np.ma.masked, getattr(pandas, "NA", None), getattr(pandas, "NaT", None)
+    return any(value is one for one in masks) or getattr(value, "is_valid", True) is False
+
+
+def unbox(value: Any) -> Any:
+    """The plain value in an array without axes or in a scalar of Arrow; other values as they are."""
+    if isinstance(value, np.ndarray) and value.shape == () and value is not np.ma.masked:
+        return value.item()
+    return value.as_py() if hasattr(value, "as_py") else value
+
+
+def number(field: str, value: object, allowed: str = "a finite number") -> float:
+    """A finite float from a number of any type; text and booleans are refused."""
+    result = value if type(value) is float else _to_float(field, value, allowed)
+    if not -LARGEST <= result <= LARGEST:
+        raise InputError(field, display(value), f"{allowed}, at most {LARGEST:g} in size")
+    return result
+
+
+def _to_float(field: str, value: object, allowed: str) -> float:
+    plain = unbox(value)
+    if isinstance(plain, bool) or not isinstance(plain, Real | Decimal):
+        raise InputError(field, display(value), allowed)
+    try:
+        return float(plain)
+    except (OverflowError, ValueError):  # an integer that is too large, a NaN that signals
+        raise InputError(field, display(value), allowed) from None
+
+
+def check_identifier(field: str, value: object) -> str:
+    """Return the name of a unit, an arm or a level: text, or an integer as text.
+
+    7, numpy.int64(7) and 7.0 (a column of pandas with gaps) are '7'.
+    """
+    if isinstance(value, str):
+        return check_name(field, value)
+    whole = _to_integer(unbox(value))
+    if whole is None:
+        raise InputError(field, display(value), f"text of 1 to {LONGEST_NAME} characters, or an integer")
+    return str(whole)
+
+
+def _to_integer(value: Any) -> int | None:
+    """The integer that a number is; None for booleans, fractions, and floats that may have been rounded."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | np.integer):
+        whole = int(value)
+        return whole if abs(whole) < 10**LONGEST_NAME else None
+    if isinstance(value, float | np.floating | Decimal) and not is_missing(value):
+        return int(value) if abs(float(value)) <= 2**53 and value == int(value) else None
+    return None
+
+
+TIME = "a number, or a date with its time and zone, such as 2026-03-01T12:00:00Z"
+
+
+def check_time(field: str, value: object) -> float:
+    """Seconds since 1970: a number, a datetime with its zone, or such a text in ISO 8601."""
+    value = unbox(value)
+    if not isinstance(value, str | datetime):
+        return number(field, value, TIME)
+    try:
+        time = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+        if time.tzinfo is None:
+            raise InputError(field, f"{display(str(value))} has no time zone", TIME)
+        return time.timestamp()
+    except (OverflowError, OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(field, display(value), TIME) from None

@@ -1,0 +1,154 @@
+"""Data frames of pandas, polars and pyarrow, read and built through narwhals; and rows as people have them.
+
+narwhals is imported when a frame is at hand, and not before. A row is a mapping, a Series of pandas, a frame
+of one row, a named tuple, or values in order. Cells stay as they are: what they mean, and which of them are
+missing, is for the reader (`unfog.validation`).
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unfog.validation import InputError, display
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+KINDS = ("pandas", "polars", "pyarrow")
+
+
+def is_frame(value: object) -> bool:
+    """Whether it is a data frame of a library that was imported, not a lazy one."""
+    if isinstance(value, Mapping | Sequence | np.ndarray) or not any(name in sys.modules for name in KINDS):
+        return False
+    import narwhals as nw
+
+    return bool(nw.dependencies.is_into_dataframe(value))
+
+
+def _wrap(frame: Any) -> "nw.DataFrame[Any]":
+    import narwhals as nw
+
+    wrapped: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+    return wrapped
+
+
+def names_of(frame: Any) -> list[str]:
+    """The names of its columns."""
+    names = list(frame.columns) if "pandas" in type(frame).__module__ else _wrap(frame).columns
+    return [str(name) for name in names]
+
+
+def cells(frame: Any, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Some of its columns as lists of what is in them."""
+    wrapped = _wrap(frame)
+    return {name: wrapped[name].to_list() for name in names}
+
+
+def build(columns: Mapping[str, Sequence[Any]], like: Any = "pandas") -> Any:
+    """A frame with these columns, None for what is missing: of a kind by name, or of that of another frame.
+
+    A frame of pandas has the index of the other.
+    """
+    import narwhals as nw
+
+    data = {name: _alike(column) for name, column in columns.items()}
+    if isinstance(like, str):
+        return nw.from_dict(data, backend=like).to_native()  # type: ignore[arg-type]
+    other = _wrap(like)
+    frame = nw.from_dict(data, backend=other.implementation)
+    return nw.maybe_set_index(frame, index=nw.maybe_get_index(other)).to_native()
+
+
+def _alike(column: Sequence[Any]) -> list[Any]:
+    """The values with integers as floats where there are floats, since libraries want one type a column."""
+    types = {type(value) for value in column} - {type(None)}
+    return [None if x is None else float(x) for x in column] if types == {int, float} else list(column)
+
+
+def read_parquet(path: Path) -> Any:
+    """The table of a Parquet file, as one of pyarrow."""
+    from unfog._extras import explained
+
+    with explained(path.name):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        problem = f"{path.name} cannot be read ({' '.join(str(error).split())[:100]})"
+        raise InputError("file", problem, "a Parquet file") from None
+
+
+def write_parquet(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Write a Parquet file with these columns, whole or not at all."""
+    from unfog import _io
+    from unfog._extras import explained
+
+    with explained(path.name):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    sink = pa.BufferOutputStream()
+    pq.write_table(build(columns, "pyarrow"), sink)
+    _io.write_atomically(path, sink.getvalue().to_pybytes())
+
+
+def read_row(field: str, value: Any, names: Sequence[str], *, partial: bool = False) -> dict[str, Any]:
+    """The cells of a row by name: a mapping, a row of a frame, or as many values as there are names.
+
+    A mapping has these names and no others. Of a row of a frame the other columns are passed over. With
+    `partial` names may be missing.
+    """
+    if isinstance(value, Mapping):
+        for name in value:
+            if name not in names:
+                raise InputError(f"{field}.{name}", "no such coordinate", ", ".join(names))
+        row = value
+    else:
+        labelled = _read_labelled(field, value, names)
+        if labelled is None:
+            return dict(zip(names, _read_ordered(field, value, len(names)), strict=True))
+        row = labelled
+    missing = [name for name in names if name not in row] if not partial else []
+    if missing:
+        raise InputError(f"{field}.{missing[0]}", "missing", "a value, or None where it was lost")
+    return {name: row[name] for name in names if name in row}
+
+
+def _read_labelled(field: str, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
+    """The cells of a row that has labels; None if it has none."""
+    if is_frame(value):
+        if len(value) != 1:
+            raise InputError(field, f"a frame of {len(value)} rows", "one row; decide_many takes a frame")
+        return {name: column[0] for name, column in cells(value, names_of(value)).items()}
+    if hasattr(value, "_asdict"):
+        row: Mapping[str, Any] = value._asdict()
+        return row
+    if isinstance(value, np.void) and value.dtype.names:
+        return dict(zip(value.dtype.names, value.item(), strict=True))
+    labels = getattr(value, "index", None)
+    if labels is None or callable(labels):
+        return None
+    texts = [label for label in labels if isinstance(label, str)]
+    if not texts:
+        return None
+    if len(set(texts)) < len(texts):
+        again = next(label for i, label in enumerate(texts) if label in texts[:i])
+        raise InputError(f"{field}.{again}", "two values of this name", ", ".join(names))
+    return dict(zip(labels, value.tolist(), strict=True))
+
+
+def _read_ordered(field: str, value: Any, size: int) -> list[Any]:
+    """A list of as many values as there are names."""
+    original = value
+    if isinstance(value, np.ndarray):
+        value = value.reshape(-1).tolist() if value.shape in ((size,), (1, size)) else None
+    for convert in ("to_list", "to_pylist"):  # of a Series, of an array of Arrow
+        if hasattr(value, convert):
+            value = getattr(value, convert)()
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence) or len(value) != size:
+        raise InputError(field, display(original), f"a mapping by name, or {size} values")
+    return list(value)
