@@ -105,7 +105,7 @@ def _exception(one: Outcome, row: SuiteRow) -> str:
     ends = f"[{number(row.ratio.low)}, {number(row.ratio.high)}]"
     chosen = f" ({row.setting})" if row.setting not in ("", "as published") else ""
     return item(
-        f"{one.problem}: `{row.agent}`{chosen} {number(row.ratio.value)} {ends} of `{row.against}`,"
+        f"{one.problem}: `{row.agent}`{chosen} {number(row.ratio.value)} {ends} of `{row.reference}`,"
         f" {row.trials} trials"
     )
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from benchmarks.peers.run import ROOT, machine
 from unfog.simulation import plan
-from unfog.simulation.executors import executor
+from unfog.simulation.executors import make_executor
 from unfog.simulation.job import Job, Part, Piece, Task, Tick
 from unfog.worlds.synthetic import GaussianProblem
 
@@ -74,7 +74,7 @@ def tasks(number: int) -> Iterator[Task]:
 def one(on: str, number: int, steps: int) -> dict[str, float]:
     """So many tasks through an executor: seconds to the first result and the last, peak memory."""
     started = time.perf_counter()
-    found, first, done = executor(on, WORKERS), 0.0, 0
+    found, first, done = make_executor(on, WORKERS), 0.0, 0
     assert found is not None
     for task, parts in found.run(Stub(steps), jobs(), tasks(number), lambda _: None):  # type: ignore[arg-type]
         assert len(task) == len(parts) == 1

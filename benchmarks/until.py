@@ -3,10 +3,10 @@
     python benchmarks/until.py    # a minute; benchmarks/results/until.json, for docs/reference/spec.md
 
 A large run is taken for the whole population: the truth is its ratios. Samples are drawn from it, and each
-is looked at as `unfog run --until` looks at trials (pieces of 100), until the standard error of every ratio
-is small enough. Beside it, samples of the same sizes drawn anew, whose size was told and not found. Once more
-where `alg1` loses ten times as much in one trial of fifty: a sample that happens to have few of them looks
-precise, is stopped early, and has too small a ratio.
+is looked at as `unfog run --target-se` looks at trials (pieces of 100), until the standard error of every
+ratio is small enough. Beside it, samples of the same sizes drawn anew, whose size was told and not found.
+Once more where `alg1` loses ten times as much in one trial of fifty: a sample that happens to have few of
+them looks precise, is stopped early, and has too small a ratio.
 """
 
 import json

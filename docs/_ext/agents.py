@@ -19,9 +19,9 @@ PLACES = {
     "denoiser": "unfog.denoise",
     "learner": "unfog.learn",
     "chooser": "unfog.choose",
-    "binary": "unfog.learn",
+    "binary_learner": "unfog.learn",
 }
-WORDS = {"binary": "learner, rewards of 0 or 1"}
+WORDS = {"binary_learner": "learner, rewards of 0 or 1"}
 FIRST = ("unfog", "unfog-delayed", "adaptive", "late", "temporal")
 
 

@@ -3,7 +3,7 @@ How many trials are enough
 ==========================
 
 A simulated comparison needs many *trials*, worlds that are drawn anew. With too few of them chance decides,
-and too many waste time. With ``until=0.02`` a run goes on until each ratio of regrets is known to a
+and too many waste time. With ``target_se=0.02`` a run goes on until each ratio of regrets is known to a
 standard error of 0.02, and then stops by itself. The picture looks back at such a run: intervals get
 narrower as trials come in.
 
@@ -18,7 +18,7 @@ from unfog.lab.labels import LOOKS
 from unfog.plotting import STYLE
 
 result = unfog.run(
-    "fig1-gaussian", agents=["alg1", "naive", "oracle"], rounds=50, seed=0, until=0.02, against="oracle"
+    "fig1-gaussian", agents=["alg1", "naive", "oracle"], rounds=50, seed=0, target_se=0.02, reference="oracle"
 )
 print(unfog.table(result))
 final = result["regret"].isel(round=-1)

@@ -125,7 +125,7 @@ class Ranks(Conjugate):
 
 
 def test_a_class_is_no_part() -> None:
-    for place, part in [("denoiser", Drift), ("learner", LMC), ("chooser", Ucb), ("binary", Adf)]:
+    for place, part in [("denoiser", Drift), ("learner", LMC), ("chooser", Ucb), ("binary_learner", Adf)]:
         check_a_class_is_no_part(place, part)
 
 
@@ -206,12 +206,15 @@ def check_what_is_no_part_at_all_is_refused(wrong: Any, place: str, contract: st
 def test_a_part_in_the_place_of_another_is_refused() -> None:
     assert refused(learner=Exact()).startswith("mine.learner: Exact has no ")
     assert refused(denoiser=Conjugate()).startswith("mine.denoiser: Conjugate has no ")
-    assert refused(binary=Ucb()).startswith("mine.binary: Ucb has no ")
+    assert refused(binary_learner=Ucb()).startswith("mine.binary_learner: Ucb has no ")
 
 
 def test_rewards_of_no_known_kind_are_refused() -> None:
     assert refused(learner=Ranks()) == "mine.learner.rewards: 'ranks'; allowed: gaussian, bernoulli"
-    assert refused(binary=Ranks()) == "mine.binary.rewards: 'ranks'; allowed: gaussian, bernoulli"
+    assert (
+        refused(binary_learner=Ranks())
+        == "mine.binary_learner.rewards: 'ranks'; allowed: gaussian, bernoulli"
+    )
 
 
 def test_a_learner_that_looks_back_needs_a_denoiser_that_rewinds() -> None:
@@ -266,8 +269,8 @@ def test_what_an_agent_can_follows_from_its_parts() -> None:
     assert [name for name in today if AGENTS[name].can.revise] == ["late", "unknown-noise"]
     assert all(AGENTS[name].can.look_back is None and AGENTS[name].can.sample is None for name in today)
     for row in AGENTS.values():
-        if row.binary in (LMC(), Adf(), Adf(marginal=True)):
-            assert (row.for_rewards("bernoulli").can.sample is not None) == (row.binary == LMC())
+        if row.binary_learner in (LMC(), Adf(), Adf(marginal=True)):
+            assert (row.for_rewards("bernoulli").can.sample is not None) == (row.binary_learner == LMC())
     for learner, able in ((Revisable(), True), (Hetero(), False)):
         for pairs in (False, True):
             agent = mine(denoiser=Incomplete(pairs=pairs), learner=learner)
@@ -282,7 +285,7 @@ HINTS = {name: get_args(kind)[0] for name, kind in get_type_hints(Abilities).ite
 DECLARED = {name: get_args(kind) or (kind,) for name, kind in HINTS.items()}  # the protocols of an ability
 EVERY_AGENT = [
     *AGENTS.values(),
-    *(row.for_rewards("bernoulli") for row in AGENTS.values() if row.binary),
+    *(row.for_rewards("bernoulli") for row in AGENTS.values() if row.binary_learner),
     *(baseline.agent for baseline in BASELINES.values()),
     mine(learner=Smoothing()),
     mine(denoiser=Incomplete(), learner=Revisable()),
@@ -385,14 +388,14 @@ def test_who_is_told_the_bias_is_refused_where_there_is_none() -> None:
 
 
 def test_a_row_for_the_other_kind_of_rewards() -> None:
-    both = mine(binary=Adf())
+    both = mine(binary_learner=Adf())
     assert both.for_rewards("gaussian") is both
     assert both.for_rewards("bernoulli") == replace(both, learner=Adf())
     with pytest.raises(KeyError):
         mine().for_rewards("bernoulli")
-    told = r"^mine\.binary: Hetero\(surprise=False\); allowed: a learner for rewards of 0 or 1"
+    told = r"^mine\.binary_learner: Hetero\(surprise=False\); allowed: a learner for rewards of 0 or 1"
     with pytest.raises(InputError, match=told):
-        mine(binary=Hetero())
+        mine(binary_learner=Hetero())
 
 
 def test_names_do_not_make_agents_differ() -> None:

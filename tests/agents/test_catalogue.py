@@ -45,7 +45,7 @@ SPELLED = {
 
 def rows_for(kind: str) -> list[str]:
     """The rows that have a learner for such rewards."""
-    return [name for name, row in AGENTS.items() if kind == row.learner.rewards or row.binary]
+    return [name for name, row in AGENTS.items() if kind == row.learner.rewards or row.binary_learner]
 
 
 def test_every_row_says_what_it_is_and_whence() -> None:
@@ -167,7 +167,7 @@ from unfog.agents.choose import Greedy
 from unfog.agents.denoise import Exact
 from unfog.agents.learn import Adf, Hetero
 
-mine = Agent("anything", Exact(), Hetero(), Greedy(), binary=Adf())
+mine = Agent("anything", Exact(), Hetero(), Greedy(), binary_learner=Adf())
 plain = Agent("plain", Exact(), Hetero(), Greedy())
 number = 3
 kind = Agent

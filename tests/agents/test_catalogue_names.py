@@ -44,13 +44,13 @@ OURS = ["unfog", "unfog-oracle", "gaps", "late", "unknown-noise", "drift", "robu
 
 
 def test_a_plain_name_is_the_row_with_a_learner_for_such_rewards() -> None:
-    for name in [name for name, row in AGENTS.items() if row.binary is not None]:
+    for name in [name for name, row in AGENTS.items() if row.binary_learner is not None]:
         check_a_plain_name_is_the_row_with_a_learner_for_such_rewards(name)
 
 
 def check_a_plain_name_is_the_row_with_a_learner_for_such_rewards(name: str) -> None:
     row, plain = ROWS[name], AGENTS[name]
-    assert row.learner == plain.binary
+    assert row.learner == plain.binary_learner
     assert (row.denoiser, row.chooser) == (plain.denoiser, plain.chooser)
     assert (row.sees_context, row.can.see_bias) == (plain.sees_context, plain.can.see_bias)
     assert row.reference == plain.reference
@@ -116,7 +116,9 @@ def rows_of(part: str) -> Catalogue:
 def beside(part: str) -> str:
     """A row that a part can be put into: alg1-exact, unless its denoiser lacks what a learner needs."""
     kind, learner = rows_of(part).kind, LEARNERS.get(part)
-    kept = [name for name, row in AGENTS.items() if kind == row.learner.rewards or row.binary is not None]
+    kept = [
+        name for name, row in AGENTS.items() if kind == row.learner.rewards or row.binary_learner is not None
+    ]
     fits = [name for name in kept if learner is None or not learner().misses(AGENTS[name].denoiser)]
     return "alg1-exact" if "alg1-exact" in fits else fits[0]
 
@@ -153,17 +155,17 @@ def test_settings_of_a_row_go_to_the_part_that_has_them() -> None:
         named(["alg2", "alg1:pairs=true"])
     with pytest.raises(InputError, match=r"^agents\.drift\.step: -1\.0; allowed: zero or a positive number"):
         named(["drift:step=-1"])
-    assert rows["unfog:limit=9:tail=7"].limit == 9.0
-    assert rows["unfog:limit=9-epsilon"].limit == 9.0
+    assert rows["unfog:clip_sd=9:tail=7"].clip_sd == 9.0
+    assert rows["unfog:clip_sd=9-epsilon"].clip_sd == 9.0
     with pytest.raises(InputError, match=r"^agents\.unfog\.tail: no such setting"):
         named(["unfog:tail=7-epsilon"])  # of a chooser that it does not keep
-    assert rows["unfog-greedy"].limit == 6.0
-    assert rows["alg1-exact-scaled-randucb"].limit is None
-    with pytest.raises(InputError, match=r"^agents\.unfog\.limit: 0\.0; allowed: a positive number"):
-        named(["unfog:limit=0"])
-    with pytest.raises(InputError, match=r"^agents\.alg1\.limit: no such setting"):
-        named(["alg1:limit=6"])
-    assert len(named(["unfog", "alg1-exact-scaled-randucb"])) == 2  # without a limit it is another agent
+    assert rows["unfog-greedy"].clip_sd == 6.0
+    assert rows["alg1-exact-scaled-randucb"].clip_sd is None
+    with pytest.raises(InputError, match=r"^agents\.unfog\.clip_sd: 0\.0; allowed: a positive number"):
+        named(["unfog:clip_sd=0"])
+    with pytest.raises(InputError, match=r"^agents\.alg1\.clip_sd: no such setting"):
+        named(["alg1:clip_sd=6"])
+    assert len(named(["unfog", "alg1-exact-scaled-randucb"])) == 2  # without `clip_sd` it is another agent
     with pytest.raises(InputError, match="'unfog-scaled-randucb' is 'unfog' by another name"):
         named(["unfog", "unfog-scaled-randucb"])
 
@@ -194,7 +196,7 @@ def check_the_same_name_is_the_same_agent(name: str) -> None:
 
 
 def test_a_row_of_ones_own_goes_before_one_of_that_name() -> None:
-    mine = replace(ROWS["alg1-pg"], name="alg1", binary=None)
+    mine = replace(ROWS["alg1-pg"], name="alg1", binary_learner=None)
     assert Catalogue("bernoulli", [mine])["alg1"] is mine
     assert list(Catalogue("bernoulli", [replace(mine, name="mine")])) == [*AGENTS, "mine"]
     both = replace(AGENTS["alg1"], name="mine")
@@ -264,7 +266,7 @@ def test_agents_of_the_other_kind_are_refused() -> None:
     small: Any = {"rounds": 3, "trials": 2}
     message = r"^agents: 'alg1' learns from gaussian rewards; allowed: agents for bernoulli rewards"
     with pytest.raises(InputError, match=message):
-        simulate(LogisticProblem(dim=2), [replace(AGENTS["alg1"], binary=None)], **small)
+        simulate(LogisticProblem(dim=2), [replace(AGENTS["alg1"], binary_learner=None)], **small)
     row, name = (simulate(LogisticProblem(dim=2), [one], **small) for one in (AGENTS["alg1"], "alg1"))
     np.testing.assert_array_equal(row.values["regret"], name.values["regret"])
     message = r"^agents: 'alg1-pg' learns from bernoulli rewards; allowed: agents for gaussian rewards"
@@ -314,7 +316,9 @@ def test_no_setting_of_a_row_belongs_to_two_of_its_parts() -> None:
 
 def check_no_setting_of_a_row_belongs_to_two_of_its_parts(kind: str) -> None:
     rows = [
-        row for row in AGENTS.values() if kind in (row.learner.rewards, row.binary and row.binary.rewards)
+        row
+        for row in AGENTS.values()
+        if kind in (row.learner.rewards, row.binary_learner and row.binary_learner.rewards)
     ]
     for row in (row.for_rewards(kind) for row in rows):
         parts: list[Any] = [row.denoiser, row.learner, row.chooser]

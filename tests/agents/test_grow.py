@@ -75,7 +75,7 @@ def knowledge(arms: int, in_blocks: bool) -> Knowledge:
 def agent(learner: Learner, late: bool = False) -> Agent:
     denoiser = Incomplete(pairs=True) if late else Exact()
     chooser = RandUcb(level=0.5, tail=2.5, growth=0.0)
-    return Agent("mine", denoiser, learner, chooser, limit=1.0 if late else None)
+    return Agent("mine", denoiser, learner, chooser, clip_sd=1.0 if late else None)
 
 
 class Play:

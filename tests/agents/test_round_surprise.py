@@ -21,7 +21,7 @@ from unfog.maths.arrays import Array
 from unfog.validation import InputError
 from unfog.worlds.problem import Truth
 
-BOUNDED = {name: row for name, row in AGENTS.items() if row.limit is not None}
+BOUNDED = {name: row for name, row in AGENTS.items() if row.clip_sd is not None}
 every = pytest.mark.parametrize("agent", BOUNDED.values(), ids=list(BOUNDED))
 NOISE = float(np.asarray(KNOWN.reward_var, dtype=float))
 LARGE = 1e3, 1e6, 1e12, 1e150
@@ -37,7 +37,7 @@ def after(agent: Agent, world: tuple[Truth, list[Round]], last: Round) -> Memory
 
 
 def test_which_rows_are_bounded() -> None:
-    ours = {name for name, row in AGENTS.items() if "paper" not in row.reference and row.limit}
+    ours = {name for name, row in AGENTS.items() if "paper" not in row.reference and row.clip_sd}
     assert {"unfog", "unfog-delayed", "unfog-oracle", "gaps", "late", "unknown-noise"} <= ours
     assert not {"alg1", "alg2", "naive", "oracle", "kk", "alg1-exact", "alg2-exact"} & set(BOUNDED)
 
@@ -85,12 +85,12 @@ def check_an_absurd_value_does_no_more_than_the_first_that_is_out_of_reach(
         assert (counts.contexts == 1).all()
 
 
-def test_without_surprises_a_limit_changes_nothing() -> None:
+def test_without_surprises_clipping_changes_nothing() -> None:
     for agent in BOUNDED.values():
-        check_without_surprises_a_limit_changes_nothing(agent)
+        check_without_surprises_clipping_changes_nothing(agent)
 
 
-def check_without_surprises_a_limit_changes_nothing(agent: Agent) -> None:
+def check_without_surprises_clipping_changes_nothing(agent: Agent) -> None:
     world = make_world()
     free = Agent(agent.name, agent.denoiser, agent.learner, agent.chooser)
     found, right = after(agent, world, world[1][4]), after(free, world, world[1][4])
@@ -211,23 +211,23 @@ def test_compiled_rounds_are_bounded_alike() -> None:
     assert [count.tolist() for count in right.surprises] == [[0, 1, 0, 0], [0, 0, 1, 0]]
 
 
-def test_a_limit_needs_a_denoiser_that_expects() -> None:
-    with pytest.raises(InputError, match=r"^mine\.limit: 6\.0 beside the denoiser 'identity'; allowed: "):
-        Agent("mine", Identity(), Hetero(), RandUcb(), limit=6.0)
-    with pytest.raises(InputError, match=r"^mine\.limit: "):
-        Agent("mine", Exact(), Hetero(), RandUcb(), limit=-1.0)
+def test_clipping_needs_a_denoiser_that_expects() -> None:
+    with pytest.raises(InputError, match=r"^mine\.clip_sd: 6\.0 beside the denoiser 'identity'; allowed: "):
+        Agent("mine", Identity(), Hetero(), RandUcb(), clip_sd=6.0)
+    with pytest.raises(InputError, match=r"^mine\.clip_sd: "):
+        Agent("mine", Exact(), Hetero(), RandUcb(), clip_sd=-1.0)
 
 
-def test_a_limit_needs_a_learner_that_says_how_noisy_rewards_are() -> None:
+def test_clipping_needs_a_learner_that_says_how_noisy_rewards_are() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Silent(Hetero):
         noise = Learner.noise  # type: ignore[assignment]  # as one of one's own has it, unless it says more
 
     with pytest.raises(
-        InputError, match=r"^mine\.limit: 6\.0 beside the learner 'hetero'; allowed: none, or "
+        InputError, match=r"^mine\.clip_sd: 6\.0 beside the learner 'hetero'; allowed: none, or "
     ):
-        Agent("mine", Exact(), Silent(), RandUcb(), limit=6.0)
-    assert Agent("mine", Exact(), Silent(), RandUcb()).limit is None
+        Agent("mine", Exact(), Silent(), RandUcb(), clip_sd=6.0)
+    assert Agent("mine", Exact(), Silent(), RandUcb()).clip_sd is None
 
 
 def test_a_context_that_is_told_again_is_counted_once() -> None:

@@ -266,7 +266,7 @@ def check_learners_that_look_back_have_one_unit_to_look_back_on(name: str) -> No
     with pytest.raises(ValueError, match=f"^{name}: its learner looks back on past rounds as those of one"):
         started(agent, Several(2))
     started(agent, None)
-    started(replace(agent, learner=Conjugate(), chooser=Thompson(), binary=None), Several(2))
+    started(replace(agent, learner=Conjugate(), chooser=Thompson(), binary_learner=None), Several(2))
 
 
 def test_units_have_other_biases() -> None:

@@ -25,7 +25,7 @@ LAW = Mixture(np.array([0.3, 0.7]), SAMPLE[:2], np.stack([np.diag([0.6, 1.2, 0.3
 KNOWN = PROBLEM.knowledge()._replace(contexts=SAMPLE, sample=SAMPLE, mixture=LAW)  # whoever needs it
 WIDE = KNOWN._replace(prior_cov=4 * KNOWN.prior_cov)  # wide enough for the paper's steps of Langevin's
 EVERY_ROW = pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))
-BINARY = [name for name, row in AGENTS.items() if row.binary is not None]
+BINARY = [name for name, row in AGENTS.items() if row.binary_learner is not None]
 BOTH_KINDS = {f"{name} gaussian": row for name, row in AGENTS.items()}
 BOTH_KINDS |= {f"{name} bernoulli": Catalogue("bernoulli")[name] for name in BINARY}
 

@@ -129,7 +129,7 @@ SLIPS = [
     (["run", "law.toml"], "uniform"),
     (["run", "features.toml"], "quadratic"),
     (["run", "sweep.toml"], "noise_cov"),
-    (["run", "fig1-gaussian", "--on", "procesess"], "processes"),
+    (["run", "fig1-gaussian", "--executor", "procesess"], "processes"),
     (["run", "fig1-gaussian", "--precision", "float23"], "float32"),
     (["run", "fig1-gaussian", "--precision", "doubel"], "float64"),
     (["run", "fig1-gaussian", "--agents", "alg1-hetero-ubc"], "alg1-hetero-ucb"),

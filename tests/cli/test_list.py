@@ -68,7 +68,7 @@ def test_formulas_are_those_of_the_classes() -> None:
 
 def kinds() -> set[type]:
     """The classes of all parts: those that can be spelled out, and those of all rows."""
-    rows = [(one.denoiser, one.learner, one.chooser, one.binary) for one in EVERY.values()]
+    rows = [(one.denoiser, one.learner, one.chooser, one.binary_learner) for one in EVERY.values()]
     named = {vars(denoise)[name] for name in denoise.__all__}
     return {*PARTS.values(), *named} | {type(part) for row in rows for part in row if part is not None}
 

@@ -144,7 +144,7 @@ def test_what_stays_beside_a_finished_run_is_cleared_away(kept: str, plan: Plan,
 
 
 def test_so_is_what_stays_of_a_run_that_found_its_number_of_trials(tmp_path: Path) -> None:
-    run = {"rounds": 3, "trials": 200, "agents": ["alg1", "oracle"], "until": 0.5}
+    run = {"rounds": 3, "trials": 200, "agents": ["alg1", "oracle"], "target_se": 0.5}
     plan = prepare(parse({"problem": {"kind": "gaussian", "dim": 1, "actions": 3}, "run": run}, "small"))
     killed_after_the_rename(plan, tmp_path / "run", tmp_path)
     assert b'"trials_found": 100' in (tmp_path / "run/run.json").read_bytes()

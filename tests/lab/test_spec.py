@@ -95,7 +95,7 @@ def test_recorded_errors_have_no_law_to_change(field: str, value: float) -> None
         ({"run": {"rounds": 1.5}}, r"run\.rounds: 1\.5; allowed: a whole number"),
         ({"run": {"rounds": "x"}}, r"run\.rounds: 'x'; allowed: a whole number"),
         ({"run": {"decompose": 1}}, r"run\.decompose: 1; allowed: true or false"),
-        ({"run": {"until": "x"}}, r"run\.until: 'x'; allowed: a number"),
+        ({"run": {"target_se": "x"}}, r"run\.target_se: 'x'; allowed: a number"),
         ({"run": [1]}, r"run: \[1\]; allowed: a table: \[run\]"),
         ({"problem": 1}, r"problem: 1; allowed: a table: \[problem\]"),
         ({"title": 1}, r"title: 1; allowed: text in quotes"),

@@ -15,7 +15,7 @@ from unfog.lab import search, storage
 from unfog.lab.prepare import prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import Spec, load, parse, to_toml
-from unfog.lab.stopping import Look, checkpoints, reference
+from unfog.lab.stopping import Checkpoint, checkpoints, choose_reference
 from unfog.maths.statistics import Quotient, quotient
 from unfog.paper import bounds as studies
 from unfog.simulation import Gathering
@@ -27,7 +27,14 @@ FIELDS: dict[str, Any] = {"kind": "gaussian", "dim": 2, "actions": 4}
 
 def small(sweep: dict[str, Any] | None = None, **changes: Any) -> Spec:
     """Ends after 300 of 2,000 trials."""
-    run = {"rounds": 10, "trials": 2000, "agents": AGENTS, "until": 0.02, "against": "oracle", **changes}
+    run = {
+        "rounds": 10,
+        "trials": 2000,
+        "agents": AGENTS,
+        "target_se": 0.02,
+        "reference": "oracle",
+        **changes,
+    }
     told = {"problem": FIELDS, "run": {k: v for k, v in run.items() if v is not None}}
     return parse(told | ({"sweep": sweep} if sweep else {}), "small")
 
@@ -47,7 +54,7 @@ def errors(data: Any, trials: int) -> list[float]:
 @pytest.fixture(scope="module", name="whole")
 def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nothing interrupted."""
-    return keep(prepare(small()), tmp_path_factory.mktemp("until") / "whole")
+    return keep(prepare(small()), tmp_path_factory.mktemp("search") / "whole")
 
 
 def test_it_ends_at_the_first_look_at_which_every_error_is_small_enough(whole: Path) -> None:
@@ -57,18 +64,18 @@ def test_it_ends_at_the_first_look_at_which_every_error_is_small_enough(whole: P
     assert 0 < ended < len(looks) - 1, "a test of nothing"
     assert [max(errors(found, n)) <= 0.02 for n in looks[: ended + 1]] == [False] * ended + [True]
     assert found.attrs["trials_found"] == looks[ended]
-    told = json.loads(found.attrs["until"])
-    assert {name: told[name] for name in ("se", "against", "budget")} == {
-        "se": 0.02,
-        "against": "oracle",
-        "budget": 2000,
+    told = json.loads(found.attrs["search"])
+    assert {name: told[name] for name in ("target_se", "reference", "max_trials")} == {
+        "target_se": 0.02,
+        "reference": "oracle",
+        "max_trials": 2000,
     }
     assert [one["se"] for one in told["ratios"].values()] == pytest.approx(errors(found, looks[ended]))
 
 
 def test_the_trials_are_those_of_a_run_of_so_many(whole: Path) -> None:
     found = open_run(whole)
-    told = unfog.run(small(trials=found.sizes["trial"], until=None, against=None))
+    told = unfog.run(small(trials=found.sizes["trial"], target_se=None, reference=None))
     assert found.drop_attrs().equals(told.drop_attrs())
 
 
@@ -138,7 +145,7 @@ def test_trials_beyond_the_end_do_not_move_it(
 
 def test_a_stored_spec_repeats_it(whole: Path, tmp_path: Path) -> None:
     again = load(whole / "spec.toml")
-    assert (again.run.until, again.run.against, again.run.trials) == (0.02, "oracle", 2000)
+    assert (again.run.target_se, again.run.reference, again.run.trials) == (0.02, "oracle", 2000)
     keep(prepare(again), tmp_path / "again")
     assert contents(tmp_path / "again") == contents(whole)
     run = json.loads((whole / "run.json").read_bytes())
@@ -149,7 +156,7 @@ def test_every_setting_of_a_sweep_is_precise_enough() -> None:
     alone = [unfog.run(_with(k)).sizes["trial"] for k in (3, 5)]
     data = unfog.run(small({"actions": [3, 5]}))
     assert data.sizes["trial"] == max(alone) > min(alone), "a test of nothing unless they differ"
-    assert set(json.loads(data.attrs["until"])["ratios"]) == {
+    assert set(json.loads(data.attrs["search"])["ratios"]) == {
         f"{name} actions={k}" for name in ("alg1", "naive") for k in (3, 5)
     }
 
@@ -160,7 +167,12 @@ def _with(actions: int) -> Spec:
 
 def test_the_budget_is_the_end(tmp_path: Path) -> None:
     said: list[str] = []
-    data = unfog.run(small(until=None, against=None, trials=5), until=0.001, budget=250, say=said.append)
+    data = unfog.run(
+        small(target_se=None, reference=None, trials=5),
+        target_se=0.001,
+        max_trials=250,
+        on_message=said.append,
+    )
     assert data.sizes["trial"] == data.attrs["trials_found"] == 250
     worst = max(errors(data, 250))
     assert said[-1].startswith(
@@ -172,7 +184,9 @@ def test_the_budget_is_the_end(tmp_path: Path) -> None:
 def test_it_says_what_it_will_cost_before_and_on_the_way() -> None:
     said: list[str] = []
     progress: list[tuple[int, int]] = []
-    data = unfog.run(small(), say=said.append, progress=lambda now, total: progress.append((now, total)))
+    data = unfog.run(
+        small(), on_message=said.append, progress=lambda now, total: progress.append((now, total))
+    )
     assert said[0] == "first 100 trials of 10 rounds: less than a second; 2,000 trials at most"
     assert "trials of 10 rounds for every standard error below 0.02 (the hardest: naive, now 0." in said[1]
     assert said[-1].startswith(f"{data.sizes['trial']} trials: the largest standard error is 0.0")
@@ -180,7 +194,7 @@ def test_it_says_what_it_will_cost_before_and_on_the_way() -> None:
 
 
 def test_words_of_what_is_left() -> None:
-    now = Look(100, {"kk": Quotient(1.0, 0.031), "alg1": Quotient(1.0, 0.01)})
+    now = Checkpoint(100, {"kk": Quotient(1.0, 0.031), "alg1": Quotient(1.0, 0.01)})
     assert now.needed(0.02) == 241
     asked = (
         "about 1,100 trials of 1000 rounds for every standard error below 0.01 (the hardest: kk, now 0.031)"
@@ -207,20 +221,20 @@ def test_looks_are_at_whole_pieces_and_end_at_the_budget() -> None:
 
 
 def test_agents_that_never_differ_are_known_at_once() -> None:
-    data = unfog.run(small(agents=["oracle", "alg1"], rounds=1, against="alg1"))
+    data = unfog.run(small(agents=["oracle", "alg1"], rounds=1, reference="alg1"))
     assert data.sizes["trial"] >= 100
     assert quotient(np.full(100, 4.0), np.full(100, 2.0)) == (2.0, 0.0)
 
 
 def test_a_reference_that_loses_nothing_is_refused() -> None:
     problem = unfog.GaussianProblem(dim=1, actions=1)  # one arm: nobody loses
-    with pytest.raises(InputError, match=r"run.against: the mean regret of 'oracle' in 100 trials is 0"):
-        unfog.run(problem, agents=AGENTS, rounds=3, until=0.1)
+    with pytest.raises(InputError, match=r"run.reference: the mean regret of 'oracle' in 100 trials is 0"):
+        unfog.run(problem, agents=AGENTS, rounds=3, target_se=0.1)
 
 
 def test_a_run_that_is_refused_on_its_way_leaves_nothing(tmp_path: Path) -> None:
     problem = unfog.GaussianProblem(dim=1, actions=1)
-    told: dict[str, Any] = {"agents": AGENTS, "rounds": 3, "until": 0.1}
+    told: dict[str, Any] = {"agents": AGENTS, "rounds": 3, "target_se": 0.1}
     with pytest.raises(InputError, match="mean regret"):
         unfog.run(problem, **told, out=tmp_path / "runs/refused")
     assert not any(tmp_path.iterdir())
@@ -231,28 +245,31 @@ def test_a_run_that_is_refused_on_its_way_leaves_nothing(tmp_path: Path) -> None
 
 
 def test_the_reference_is_the_oracle_or_the_first() -> None:
-    assert reference(AGENTS, None) == "oracle"
-    assert reference(["alg1", "naive"], None) == "alg1"
-    assert reference(AGENTS, "naive") == "naive"
+    assert choose_reference(AGENTS, None) == "oracle"
+    assert choose_reference(["alg1", "naive"], None) == "alg1"
+    assert choose_reference(AGENTS, "naive") == "naive"
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "zero": ({"until": 0.0}, "run.until: 0.0"),
-    "negative": ({"until": -0.1}, "run.until: -0.1"),
-    "nan": ({"until": float("nan")}, "run.until: nan"),
-    "infinite": ({"until": float("inf")}, "run.until: inf"),
-    "huge": ({"until": 1001.0}, "run.until: 1001.0; allowed: a positive number, at most 1000"),
-    "true": ({"until": True}, "run.until: True"),
-    "words": ({"until": "small"}, "run.until: small is not made of numbers"),
+    "zero": ({"target_se": 0.0}, "run.target_se: 0.0"),
+    "negative": ({"target_se": -0.1}, "run.target_se: -0.1"),
+    "nan": ({"target_se": float("nan")}, "run.target_se: nan"),
+    "infinite": ({"target_se": float("inf")}, "run.target_se: inf"),
+    "huge": ({"target_se": 1001.0}, "run.target_se: 1001.0; allowed: a positive number, at most 1000"),
+    "true": ({"target_se": True}, "run.target_se: True"),
+    "words": ({"target_se": "small"}, "run.target_se: small is not made of numbers"),
     "nobody": (
-        {"until": 0.1, "against": "orcale"},
+        {"target_se": 0.1, "reference": "orcale"},
         "'orcale' does not play (did you mean 'oracle'?); allowed: ",
     ),
-    "one agent": ({"until": 0.1, "agents": ["alg1"]}, "run.agents: alg1; allowed: two or more"),
-    "few": ({"until": 0.1, "budget": 99}, "budget: 99; allowed: a whole number, at least 100"),
-    "both": ({"until": 0.1, "trials": 200}, "trials: 200; allowed: budget instead"),
-    "against alone": ({"against": "oracle"}, "against: 'oracle'; allowed: together with until alone"),
-    "budget alone": ({"budget": 200}, "budget: 200; allowed: together with until alone"),
+    "one agent": ({"target_se": 0.1, "agents": ["alg1"]}, "run.agents: alg1; allowed: two or more"),
+    "few": ({"target_se": 0.1, "max_trials": 99}, "max_trials: 99; allowed: a whole number, at least 100"),
+    "both": ({"target_se": 0.1, "trials": 200}, "trials: 200; allowed: max_trials instead"),
+    "reference alone": (
+        {"reference": "oracle"},
+        "reference: 'oracle'; allowed: together with target_se alone",
+    ),
+    "max_trials alone": ({"max_trials": 200}, "max_trials: 200; allowed: together with target_se alone"),
 }
 
 
@@ -265,30 +282,30 @@ def test_nonsense_is_refused_by_name(case: str) -> None:
 
 
 def test_a_spec_is_held_to_the_same() -> None:
-    with pytest.raises(InputError, match=r"run.against: 'oracle'; allowed: together with run.until"):
-        small(until=None)
+    with pytest.raises(InputError, match=r"run.reference: 'oracle'; allowed: together with run.target_se"):
+        small(target_se=None)
     with pytest.raises(InputError, match=r"run.trials: 50; allowed: a whole number, at least 100"):
         small(trials=50)
-    with pytest.raises(InputError, match=r"trials: 300; allowed: budget instead"):
+    with pytest.raises(InputError, match=r"trials: 300; allowed: max_trials instead"):
         unfog.run(small(), trials=300)
-    assert prepare(small(against=None)).spec == prepare(small()).spec
-    with pytest.raises(InputError, match=r"run.until: 0.02; allowed: nothing where bounds are looked at"):
+    assert prepare(small(reference=None)).spec == prepare(small()).spec
+    with pytest.raises(InputError, match=r"run.target_se: 0.02; allowed: nothing where bounds are looked at"):
         studies.planned(small())
-    assert "until" not in to_toml(small(until=None, against=None))
+    assert "target_se" not in to_toml(small(target_se=None, reference=None))
 
 
 def test_the_command_keeps_stdout_pure_and_show_says_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("small.toml").write_text(to_toml(small(until=None, against=None, trials=5)))
-    words = ["run", "small.toml", "--until", "0.02", "--budget", "2000", "--workers", "1", "--json"]
+    Path("small.toml").write_text(to_toml(small(target_se=None, reference=None, trials=5)))
+    words = ["run", "small.toml", "--target-se", "0.02", "--max-trials", "2000", "--workers", "1", "--json"]
     with pytest.raises(SystemExit):
         main(words)
     out, err = capsys.readouterr()
     facts = json.loads(out)
     assert facts["trials"] == facts["trials_found"]
-    assert facts["until"]["ratios"].keys() == {"alg1", "naive"}
+    assert facts["search"]["ratios"].keys() == {"alg1", "naive"}
     assert err.splitlines()[0].startswith("first 100 trials of 10 rounds: ")
     assert err.splitlines()[-1] == "kept in runs/small-001"
     with pytest.raises(SystemExit):
@@ -296,8 +313,8 @@ def test_the_command_keeps_stdout_pure_and_show_says_it(
     shown = capsys.readouterr().out
     line = f"trials: {facts['trials']} found for a standard error of 0.02 of each ratio to oracle"
     assert line in shown.splitlines()
-    assert f"ratio to oracle: alg1 {facts['until']['ratios']['alg1']['value']:.3f} ± 0." in shown
+    assert f"ratio to oracle: alg1 {facts['search']['ratios']['alg1']['value']:.3f} ± 0." in shown
     with pytest.raises(SystemExit) as ended:
-        main(["run", "baselines", "--until", "0.1"])
+        main(["run", "baselines", "--target-se", "0.1"])
     assert ended.value.code == 2
-    assert "--until: 0.1; allowed: for one experiment" in capsys.readouterr().err
+    assert "--target-se: 0.1; allowed: for one experiment" in capsys.readouterr().err

@@ -14,7 +14,7 @@ ROWS = [
     (name, rewards)
     for name, baseline in BASELINES.items()
     for rewards, kind in REWARDS.items()
-    if kind in (baseline.agent.learner.rewards, baseline.agent.binary and baseline.agent.binary.rewards)
+    if kind in (baseline.agent.learner.rewards, baseline.agent.binary_learner and baseline.agent.binary_learner.rewards)
     if baseline.agent.can.see_bias is None and baseline.agent.can.tell_choice is None
 ]
 

@@ -153,7 +153,7 @@ class Recorder(Adf):
 def check_data(problem: LogisticProblem, name: str, rounds: int, seed: int) -> Data:
     """What the lab plays is what the engine's learner is shown, row by row."""
     Recorder.shown.clear()
-    row = replace(AGENTS[name], name="recorded", learner=Recorder(), binary=None)
+    row = replace(AGENTS[name], name="recorded", learner=Recorder(), binary_learner=None)
     [job] = plan([problem], [row], rounds=rounds, trials=1, seed=seed).jobs
     numpy_engine.ENGINE.run(job, range(1), lambda _: None)
     data = play(problem, Catalogue("bernoulli")[f"{name}-adf"], rounds, seed)

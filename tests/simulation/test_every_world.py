@@ -59,7 +59,7 @@ def test_a_lag_that_reaches_beyond_the_window_is_refused() -> None:
 def test_contexts_that_leave_their_range_are_believed() -> None:
     """A level that walks far from where it was told to be: true contexts are taken as they are."""
     problem = TemporalProblem(dim=1, actions=4, level_walk=1.0, level_cov=0.01, revealed=0.5)
-    found = simulate(problem, ["temporal", "temporal:limit=1000", "naive"], rounds=200, trials=20, seed=3)
+    found = simulate(problem, ["temporal", "temporal:clip_sd=1000", "naive"], rounds=200, trials=20, seed=3)
     bounded, free, naive = found.values["regret"][:, :, -1].mean(-1)
     assert bounded < 1.05 * free
     assert bounded < naive

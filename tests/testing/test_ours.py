@@ -44,7 +44,7 @@ DENOISERS: list[Denoiser] = parts(
 LEARNERS: list[Learner] = parts(
     learn,
     *(row.learner for row in AGENTS.values()),
-    *(row.binary for row in AGENTS.values() if row.binary is not None),
+    *(row.binary_learner for row in AGENTS.values() if row.binary_learner is not None),
     learn.Hetero(surprise=True),
     learn.Revisable(hetero=False),
     learn.Sites(marginal=False),

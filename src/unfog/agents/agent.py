@@ -129,9 +129,9 @@ class Agent:
     chooser: Chooser
     summary: str = ""
     reference: str = ""
-    binary: Learner | None = None  # the learner of this row for rewards of 0 or 1, where it has one
+    binary_learner: Learner | None = None  # the learner of this row for rewards of 0 or 1, where it has one
     label: str = ""  # in figures; by default the name
-    limit: float | None = None  # how many deviations a reading or a reward may be off: agents/round.py
+    clip_sd: float | None = None  # how many deviations a reading or a reward may be off: agents/round.py
 
     def __post_init__(self) -> None:
         """Check the parts by themselves, and with each other."""
@@ -139,15 +139,19 @@ class Agent:
             raise InputError("name", repr(self.name), "a word, on one line")
         for role in PLACES:
             check_part(self.name, role, vars(self)[role])
-        if self.binary is not None:
-            check_part(self.name, "binary", self.binary)
-            if self.binary.rewards != "bernoulli":
-                raise InputError(f"{self.name}.binary", repr(self.binary), "a learner for rewards of 0 or 1")
-        for learner in (self.learner, self.binary or self.learner):
+        if self.binary_learner is not None:
+            check_part(self.name, "binary_learner", self.binary_learner)
+            if self.binary_learner.rewards != "bernoulli":
+                raise InputError(
+                    f"{self.name}.binary_learner",
+                    repr(self.binary_learner),
+                    "a learner for rewards of 0 or 1",
+                )
+        for learner in (self.learner, self.binary_learner or self.learner):
             self._check_beside(learner)
         self._check_chooser()
-        if self.limit is not None:
-            self._check_limit(self.limit)
+        if self.clip_sd is not None:
+            self._check_clip_sd(self.clip_sd)
 
     def _check_beside(self, learner: Learner) -> None:
         """Refuse a learner that does not go with the denoiser or the chooser."""
@@ -163,7 +167,7 @@ class Agent:
             raise InputError(field, what, allowed)
 
     def _check_chooser(self) -> None:
-        """Refuse a chooser that does not go with the learner; `binary` is checked when it is the learner."""
+        """Refuse a chooser that does not go with the learner; `binary_learner` is checked once it learns."""
         learner, chooser = self.learner, self.chooser
         if missing := chooser.misses(learner):
             what = f"{chooser.name!r} beside the learner {learner.name!r}"
@@ -172,15 +176,15 @@ class Agent:
             what = f"{learner.name!r} beside the chooser {chooser.name!r}"
             raise InputError(f"{self.name}.learner", what, "beside it the chooser that its belief is for")
 
-    def _check_limit(self, limit: float) -> None:
-        """Refuse a limit where the parts do not say what readings or rewards they expect."""
-        field = f"{self.name}.limit"
-        validation.positive(field, limit)
+    def _check_clip_sd(self, clip_sd: float) -> None:
+        """Refuse `clip_sd` where the parts do not say what readings or rewards they expect."""
+        field = f"{self.name}.clip_sd"
+        validation.positive(field, clip_sd)
         if self.can.expect is None:
-            what = f"{limit} beside the denoiser {self.denoiser.name!r}"
+            what = f"{clip_sd} beside the denoiser {self.denoiser.name!r}"
             raise InputError(field, what, "none, or a denoiser that expects readings (Expects)")
         if self.learner.rewards == "gaussian" and type(self.learner).noise is Learner.noise:
-            what = f"{limit} beside the learner {self.learner.name!r}"
+            what = f"{clip_sd} beside the learner {self.learner.name!r}"
             raise InputError(field, what, "none, or a learner that says how noisy rewards are (noise)")
 
     @property
@@ -210,16 +214,16 @@ class Agent:
         return self.sees_context and self.can.revise is None
 
     def same_as(self, other: "Agent") -> bool:
-        """Whether both have the same parts and the same limit."""
-        return all(vars(self)[role] == vars(other)[role] for role in (*PLACES, "limit"))
+        """Whether both have the same parts and the same `clip_sd`."""
+        return all(vars(self)[role] == vars(other)[role] for role in (*PLACES, "clip_sd"))
 
     def for_rewards(self, kind: str) -> "Agent":
         """The same agent with its learner for this kind of rewards; KeyError where it has none."""
         if kind == self.learner.rewards:
             return self
-        if self.binary is None or self.binary.rewards != kind:
+        if self.binary_learner is None or self.binary_learner.rewards != kind:
             raise KeyError(self.name)
-        return replace(self, learner=self.binary)
+        return replace(self, learner=self.binary_learner)
 
 
 def check_part(agent: str, role: str, part: Any) -> None:

@@ -1,9 +1,9 @@
 """The catalogue: every named algorithm, names that spell an agent out of its parts, and when to use which.
 
-A row of `AGENTS` names its three parts, and the learner it has for rewards of 0 or 1 (`binary`): in the
-paper's rows the paper's own, Langevin Monte Carlo. `WHEN` says in plain words when to use it. A context there
-is what the decision depends on; a reading is the context as the sensor shows it; the bias is how far the
-sensor is off on average.
+A row of `AGENTS` names its three parts, and the learner it has for rewards of 0 or 1 (`binary_learner`): in
+the paper's rows the paper's own, Langevin Monte Carlo. `WHEN` says in plain words when to use it. A context
+there is what the decision depends on; a reading is the context as the sensor shows it; the bias is how far
+the sensor is off on average.
 
 Other agents are spelled out by name: a row with another learner, another chooser, or both, or with settings
 of your own.
@@ -70,9 +70,9 @@ PF = "Park and Faradonbeh, Analysis of Thompson Sampling for Partially Observabl
 OURS, EXACT = "unfog, docs/guide/agents.md", "unfog, docs/science/denoising.md"
 CONTEXTS = "unfog, docs/science/contexts.md"
 
-_paper = partial(Agent, learner=Conjugate(), chooser=Thompson(), binary=LMC())
+_paper = partial(Agent, learner=Conjugate(), chooser=Thompson(), binary_learner=LMC())
 _ours = partial(
-    Agent, learner=Scaled(), chooser=RandUcb(), binary=Adf(marginal=True), reference=OURS, limit=6.0
+    Agent, learner=Scaled(), chooser=RandUcb(), binary_learner=Adf(marginal=True), reference=OURS, clip_sd=6.0
 )
 # An agent that doubts what it is told of the channel doubts the told spread of theta, too.
 _cautious = partial(_ours, learner=Scaled(ratio=2.0, doubt=0.2, larger=0.8, mixed=True))
@@ -96,28 +96,30 @@ _ROWS = [
     _ours("unfog", Exact(),
           summary="our default: denoises, trusts rewards less where the context is unsure, "
           "explores by a bound whose width is drawn"),
-    _ours("unfog-delayed", Exact(pairs=True), binary=Adf(),
+    _ours("unfog-delayed", Exact(pairs=True), binary_learner=Adf(),
           summary="our default where true contexts come after rewards"),
     _ours("unfog-oracle", KnownBias(),
           summary="our default, told the bias: what not knowing it costs"),
     _cautious("adaptive", Adaptive(),
               summary="finds out how large the noise is, how fast the bias walks, "
               "and whether tails are heavy"),
-    _cautious("adaptive-delayed", Adaptive(pairs=True), binary=Adf(),
+    _cautious("adaptive-delayed", Adaptive(pairs=True), binary_learner=Adf(),
               summary="adaptive where true contexts come after rewards"),
-    _ours("coupled", Exact(), learner=Coupled(), binary=None,
+    _ours("coupled", Exact(), learner=Coupled(), binary_learner=None,
           summary="unfog with one Gaussian over theta and the bias: rewards, too, tell of the bias"),
     _ours("gaps", Incomplete(),
           summary="knows which coordinates of the noisy context were lost"),
     # Growth 0, plain deviations: what growth needs to compute would make slow rounds slower.
-    _ours("late", Incomplete(pairs=True), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
+    _ours("late", Incomplete(pairs=True), learner=Revisable(), chooser=RandUcb(growth=0.0),
+          binary_learner=Sites(),
           summary="takes true contexts late, in any order, whole or in part; knows of gaps"),
-    _ours("unknown-noise", UnknownNoise(), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
+    _ours("unknown-noise", UnknownNoise(), learner=Revisable(), chooser=RandUcb(growth=0.0),
+          binary_learner=Sites(),
           summary="learns the covariance of the noise, too, from what is revealed"),
-    _ours("temporal", Temporal(), learner=Revisable(), chooser=RandUcb(growth=0.0), binary=Sites(),
+    _ours("temporal", Temporal(), learner=Revisable(), chooser=RandUcb(growth=0.0), binary_learner=Sites(),
           summary="follows contexts and a sensor that drift in time; takes true contexts whenever they come"),
     _ours("adaptive-temporal", TemporalBank(), learner=Revisable(), chooser=RandUcb(growth=0.0),
-          binary=Sites(),
+          binary_learner=Sites(),
           summary="temporal that finds out how large errors are, and how fast the bias moves"),
     _ours("drift", Drift(), summary="follows a bias that walks"),
     _ours("robust", Robust(), summary="expects outliers: noise with heavy tails"),
@@ -217,7 +219,7 @@ def _find_row(kind: str, name: str) -> Agent:
 
 def _fit_rewards(agent: Agent, kind: str) -> Agent:
     """A custom agent with its learner for this kind of rewards, if it has one."""
-    has_other = agent.binary is not None and agent.binary.rewards == kind
+    has_other = agent.binary_learner is not None and agent.binary_learner.rewards == kind
     return agent.for_rewards(kind) if has_other else agent
 
 
@@ -262,7 +264,7 @@ def _explain_unknown(name: str, kind: str) -> str:
 
 def _can_learn(row: Agent, kind: str) -> bool:
     """Whether a row has a learner for this kind of rewards."""
-    return kind in (row.learner.rewards, row.binary and row.binary.rewards)
+    return kind in (row.learner.rewards, row.binary_learner and row.binary_learner.rewards)
 
 
 def with_own(agents: Sequence[str | Agent]) -> tuple[list[str], list[Agent]]:
@@ -324,7 +326,7 @@ def _tune_row(row_name: str, row: Agent, settings: Sequence[str], roles: Sequenc
     """The row with other settings: each goes to the part, among those with these roles, that has it."""
     parts: dict[str, Any] = {role: vars(row)[role] for role in roles}
     defaults = {role: _defaults(part) for role, part in parts.items()}
-    own = {} if row.limit is None else {"limit": row.limit}
+    own = {} if row.clip_sd is None else {"clip_sd": row.clip_sd}
     try:
         known = {
             field: value
@@ -338,10 +340,10 @@ def _tune_row(row_name: str, row: Agent, settings: Sequence[str], roles: Sequenc
             )
             for role, own_defaults in defaults.items()
         }
-        limit = positive("limit", values["limit"]) if "limit" in values else row.limit
+        clip_sd = positive("clip_sd", values["clip_sd"]) if "clip_sd" in values else row.clip_sd
     except InputError as error:
         raise InputError.prefixed(row_name, error) from None
-    return replace(row, **changed, limit=limit)
+    return replace(row, **changed, clip_sd=clip_sd)
 
 
 def row_of(name: str) -> str:
@@ -417,7 +419,7 @@ def _parse_value(field: str, text: str, default: Any) -> Any:
 def without_channel(field: str, agent: Agent) -> Agent:
     """The same learner and chooser, on readings as they are."""
     try:
-        return replace(agent, denoiser=Identity(), limit=None)
+        return replace(agent, denoiser=Identity(), clip_sd=None)
     except InputError as error:
         raise InputError(field, f"{agent.name!r} without a channel", f"a channel; {error.allowed}") from None
 

@@ -26,7 +26,7 @@ often as more of it becomes known, where the parts can take that (`Agent.can.rev
 (True, 0, 1.5, [0.4, 0.1])
 
 Several units, persons or devices with biases of their own, may share an agent: see `Several`. If the agent
-has a `limit`, readings, rewards and true contexts too far from what was expected are clipped: see `within`.
+has a `clip_sd`, readings, rewards and true contexts too far from what was expected are clipped: see `within`.
 """
 
 from collections.abc import Callable
@@ -86,7 +86,7 @@ class Memory(NamedTuple):
 
     denoiser: State  # with an axis for units in front, where there are several
     learner: State
-    surprises: Surprises | tuple[()] = ()  # how many there were, if there is a limit
+    surprises: Surprises | tuple[()] = ()  # how many there were, if the agent has `clip_sd`
 
 
 class Decision(NamedTuple):
@@ -102,7 +102,7 @@ class Decision(NamedTuple):
     term: Term | None = None  # what its reward says of theta, if that can be taken back
     known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
     moment: Moment | None = None  # of its reading, for denoisers that use time
-    law: tuple[Array, Array] | None = None  # expected mean and variance of its reward, if limited
+    law: tuple[Array, Array] | None = None  # expected mean and variance of its reward, if it is clipped
 
 
 class _Reading(NamedTuple):
@@ -112,9 +112,9 @@ class _Reading(NamedTuple):
     channel: State  # that of its unit
     noisy: Array  # (..., d)
     unit: Ints | None
-    far: Any  # (...,)  whether it had to be clipped; None without a limit
+    far: Any  # (...,)  whether it had to be clipped; None without `clip_sd`
     moment: Moment | None  # for denoisers that use time
-    law: tuple[Array, Array] | None = None  # its expected mean and variance, if there is a limit
+    law: tuple[Array, Array] | None = None  # its expected mean and variance, if the agent has `clip_sd`
 
 
 class Denoised(NamedTuple):
@@ -171,7 +171,7 @@ def begin(
         channel = agent.can.use_time.at_once(channel)
     if several is not None:
         channel = repeated(channel, several)
-    counts = () if agent.limit is None else no_surprises(known.context_mean)
+    counts = () if agent.clip_sd is None else no_surprises(known.context_mean)
     return setup, Memory(channel, agent.learner.start(known, rounds), counts)
 
 
@@ -204,10 +204,10 @@ def _prepare_reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -
     if agent.can.use_time is None and offer.noise is not None:
         allowed = f"none: to the denoiser of {agent.name!r} all readings are alike"
         raise InputError("noise", "given for one reading", allowed)
-    if agent.limit is None or agent.can.expect is None:
+    if agent.clip_sd is None or agent.can.expect is None:
         return _Reading(parameters, channel, noisy, offer.unit, None, moment)
     expected = agent.can.expect.expected(parameters, channel)
-    noisy, far = within(noisy, *expected, agent.limit)
+    noisy, far = within(noisy, *expected, agent.clip_sd)
     return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment, expected)
 
 
@@ -343,7 +343,7 @@ def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
 
 
 def observed(agent: Agent, setup: Setup, memory: Memory, reading: "_Reading | Decision") -> Memory:
-    """`observe`, with the noisy context as it was denoised: clipped to the limit, and counted if it was."""
+    """`observe`, with the noisy context as it was denoised: clipped, and counted if it was."""
     memory = memory._replace(surprises=count_surprises(memory.surprises, contexts=reading.far))
     if agent.awaits_context:
         return memory
@@ -384,15 +384,15 @@ def _learn_reward(
 def _clip_reward(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
 ) -> tuple[Memory, Decision, Array]:
-    """Clip the reward to the agent's limit; rewards of 0 or 1 are never clipped."""
-    if agent.limit is None or agent.learner.rewards != "gaussian":
+    """Clip the reward to the agent's `clip_sd`; rewards of 0 or 1 are never clipped."""
+    if agent.clip_sd is None or agent.learner.rewards != "gaussian":
         return memory, decision, paid
     evidence = decision.evidence.weighed()
     noise = agent.learner.noise(setup.learner, memory.learner, evidence.context_variance())
     if noise is None:
         return memory, decision, paid
     mean, variance = evidence.expected_reward(noise)
-    paid, far = within(paid, mean, variance, agent.limit)
+    paid, far = within(paid, mean, variance, agent.clip_sd)
     counts = count_surprises(memory.surprises, rewards=far)
     decision = decision._replace(evidence=evidence, reward=paid, law=(mean, variance))
     return memory._replace(surprises=counts), decision, paid
@@ -402,10 +402,10 @@ def reveal(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, context: Array
 ) -> tuple[Memory, Decision]:
     """Learn from the true context (..., d) of a round, and correct what was learnt without it."""
-    if agent.limit is not None:
+    if agent.clip_sd is not None:
         moves = agent.can.use_time is not None  # contexts may move
         centre = decision.context.mean if moves else setup.context_mean
-        context, far = within(context, centre, setup.context_var, agent.limit)
+        context, far = within(context, centre, setup.context_var, agent.clip_sd)
         far = far if decision.known is None else far & (context != decision.known)  # counted once
         memory = memory._replace(surprises=count_surprises(memory.surprises, contexts=far.any(-1)))
     if agent.awaits_context:
@@ -547,22 +547,22 @@ def no_surprises(like: Array) -> Surprises:
     return Surprises(xp.zeros((), dtype=xp.int64), xp.zeros((), dtype=xp.int64))
 
 
-def within(values: Array, mean: Array, variance: Array, limit: float) -> tuple[Array, Any]:
+def within(values: Array, mean: Array, variance: Array, clip_sd: float) -> tuple[Array, Any]:
     """The values clipped to reach of their means, and which of them were beyond it; NaN stays NaN.
 
     A value x that was expected to be N(mean, variance) is taken for
 
-        mean + clip(x - mean, -limit sd, limit sd),
+        mean + clip(x - mean, -clip_sd sd, clip_sd sd),
 
-    so that a single absurd one, however large, moves a belief no further than one that is `limit` deviations
-    off (Winsorising; P. J. Huber, *Robust Estimation of a Location Parameter*, gives the reasons). Under a
-    belief that is right, one value in 5e8 is touched at six deviations. Under one that is wrong, clipped
-    values still point the right way, and what was too far yesterday is within reach once the belief has
-    moved. Clipping is coordinate by coordinate. How often a value was clipped is counted (`Surprises`).
+    so that a single absurd one, however large, moves a belief no further than one that is `clip_sd`
+    deviations off (Winsorising; P. J. Huber, *Robust Estimation of a Location Parameter*, gives the reasons).
+    Under a belief that is right, one value in 5e8 is touched at six deviations. Under one that is wrong,
+    clipped values still point the right way, and what was too far yesterday is within reach once the belief
+    has moved. Clipping is coordinate by coordinate. How often a value was clipped is counted (`Surprises`).
     Denoisers that would need an inverse a round keep their first expectation: see their `expected`.
     """
     xp = values.__array_namespace__()
-    deviation, reach = values - mean, limit * xp.sqrt(variance)
+    deviation, reach = values - mean, clip_sd * xp.sqrt(variance)
     far = xp.abs(deviation) > reach
     if settled(~far):
         return values, far

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RUN_EXAMPLE = (
     "Examples: unfog run fig1-gaussian --trials 20   |   unfog run mine.toml --agents alg1,naive --json"
     "   |   unfog run fig1-gaussian --plot   |   unfog run fig1-gaussian --plot regret.png"
-    "   |   unfog run fig1-gaussian --until 0.05 --against oracle"
+    "   |   unfog run fig1-gaussian --target-se 0.05 --reference oracle"
     "   |   unfog run baselines --rounds 100 --trials 10"
     "   |   unfog run baselines --problems drift,missing --tuned"
 )
@@ -43,7 +43,7 @@ Precision = Annotated[
 Workers = Annotated[
     int | None, typer.Option(help="Processes; all cores unless told. Changes no result of a named engine.")
 ]
-On = Annotated[
+ExecutorName = Annotated[
     str | None,
     typer.Option(
         help="Where to play: serial, processes, dask or ray on this machine; dask://HOST:PORT, ray://HOST:PORT.",
@@ -51,22 +51,22 @@ On = Annotated[
     ),
 ]
 Data = Annotated[Path | None, typer.Option(help="The folder that holds data sets, instead of UNFOG_DATA.")]
-Until = Annotated[
+TargetSe = Annotated[
     float | None,
     typer.Option(
         help="As many trials as needed: until the standard error of every agent's regret as a ratio to that"
-        " of --against is at most this."
+        " of --reference is at most this."
     ),
 ]
-Against = Annotated[
+Reference = Annotated[
     str | None,
     typer.Option(
-        help="With --until: the agent that ratios are to; oracle, or the first, unless told.",
+        help="With --target-se: the agent that ratios are to; oracle, or the first, unless told.",
         autocompletion=common.agents,
     ),
 ]
-Budget = Annotated[
-    int | None, typer.Option(help="With --until: the most trials; 100,000 or the spec's unless told.")
+MaxTrials = Annotated[
+    int | None, typer.Option(help="With --target-se: the most trials; 100,000 or the spec's unless told.")
 ]
 Problems = Annotated[
     list[str] | None,
@@ -104,14 +104,14 @@ def run_command(
     engine: Engine = None,
     precision: Precision = None,
     workers: Workers = None,
-    on: On = None,
+    executor: ExecutorName = None,
     out: Annotated[
         Path | None, typer.Option(help="Run folder to make; runs/NAME-001 and up unless told.")
     ] = None,
     data: Data = None,
-    until: Until = None,
-    against: Against = None,
-    budget: Budget = None,
+    target_se: TargetSe = None,
+    reference: Reference = None,
+    max_trials: MaxTrials = None,
     problems: Problems = None,
     tuned: Tuned = False,
     plot: Plot = None,
@@ -122,11 +122,11 @@ def run_command(
     """Run an experiment and keep its result in a folder. An interrupted run is resumed."""
     from unfog.validation import positive
 
-    if until is not None:
-        positive("run.until", until)  # before the lab is imported, which takes longer
+    if target_se is not None:
+        positive("run.target_se", target_se)  # before the lab is imported, which takes longer
     from unfog.lab.datasets import files
     from unfog.lab.run_folder import run_folder, seconds
-    from unfog.lab.spec import SUITES, load, with_until
+    from unfog.lab.spec import SUITES, load, with_target_se
 
     out = None if out is None else run_folder(out)
     plot = None if plot is None else checked(plot)
@@ -135,19 +135,28 @@ def run_command(
     changes |= {"engine": engine, "precision": precision}
     if experiment in SUITES:
         refuse_columns(parts or tails)
-        _check_suite_options({"--until": until, "--against": against, "--budget": budget, "--on": on})
+        _check_suite_options(
+            {
+                "--target-se": target_se,
+                "--reference": reference,
+                "--max-trials": max_trials,
+                "--executor": executor,
+            }
+        )
         _run_suite({**changes, "problems": listed(problems), "tuned": tuned}, workers, out, json, plot)
         return
     _check_experiment_options(problems, tuned)
     spec = load(experiment, changes)
-    spec = with_until(spec, until=until, against=against, budget=budget, trials=trials)
+    spec = with_target_se(
+        spec, target_se=target_se, reference=reference, max_trials=max_trials, trials=trials
+    )
     # A bad file is refused before these are imported, which takes longer.
     from unfog.lab.progress import watching
     from unfog.lab.run import keep, open_run
 
-    plan = common.planned(spec, workers, on)
+    plan = common.planned(spec, workers, executor)
     with watching(plan) as progress:
-        target = keep(plan, out, progress=progress, say=common.above)
+        target = keep(plan, out, progress=progress, on_message=common.above)
     typer.echo(f"kept in {target}", err=True)
     say(open_run(target), seconds(target), json, parts=parts, tails=tails)
     say_drawn(target, plot)
@@ -203,7 +212,7 @@ def reproduce_command(
     engine: Engine = None,
     precision: Precision = None,
     workers: Workers = None,
-    on: On = None,
+    executor: ExecutorName = None,
     data: Data = None,
     runs: Annotated[Path, typer.Option(help="Where the run folders go.")] = Path("runs"),
     out: Annotated[Path, typer.Option(help="Where the figures go.")] = Path("figures"),
@@ -223,7 +232,7 @@ def reproduce_command(
     wanted_names = list(names or DEFAULT)
     singles = dict.fromkeys(single for name in wanted_names for single in PANELS.get(name, (name,)))
     _check_names(singles)
-    plans = {name: common.planned(load(name, changes), workers, on) for name in singles}
+    plans = {name: common.planned(load(name, changes), workers, executor) for name in singles}
     folders = {name: _reproduce_one(plan, runs, out) for name, plan in plans.items()}
     for name in wanted_names:
         if name in PANELS:

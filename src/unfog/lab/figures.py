@@ -376,7 +376,7 @@ def axis_of(field: str, texts: Sequence[str], spec: Spec) -> Axis:
     numbers = {text: float(text) for text in texts if text not in special} if _is_numeric(field, spec) else {}
     if not numbers:
         return Axis(label, {text: labels.value(field, text) for text in texts}, None)
-    assumed = labels.meant(field, spec.problem)
+    assumed = labels.assumed_value(field, spec.problem)
     is_known = assumed is not None and assumed not in numbers.values()
     positions = numbers | dict.fromkeys(
         special, float(assumed) if is_known and assumed is not None else _next_value(numbers)

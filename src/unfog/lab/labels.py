@@ -204,7 +204,7 @@ def apart(field: str, text: str) -> bool:
     return field in APART and text in {"0", "0.0"}
 
 
-def meant(field: str, problem: Mapping[str, Any]) -> float | None:
+def assumed_value(field: str, problem: Mapping[str, Any]) -> float | None:
     """The number that a special value stands for: what agents were told, if that is a number."""
     assumed = problem.get(ASSUMED_FIELDS.get(field, ""))
     return float(assumed) if isinstance(assumed, int | float) and not isinstance(assumed, bool) else None

@@ -12,7 +12,7 @@ from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS, Catalogue, named
 from unfog.lab import sweep as sweeps
 from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
-from unfog.lab.stopping import checkpoints, reference
+from unfog.lab.stopping import checkpoints, choose_reference
 from unfog.simulation.executors import MOST_WORKERS, Executor
 from unfog.validation import count
 from unfog.worlds.problem import Problem
@@ -60,19 +60,19 @@ def prepare(
     if len(settings) > 1:  # a mistyped name is found before thousands of worlds are built
         named(names, AGENTS_FIELD, Catalogue(first.rewards.kind, own, first.knowledge().beyond_moments))
     built = [first, *(build_problem(fields, swept) for _, fields in settings[1:])]
-    searches = spec.run.until is not None
-    against = reference(names, spec.run.against) if searches else None
+    searches = spec.run.target_se is not None
+    reference = choose_reference(names, spec.run.reference) if searches else None
     work = simulation.plan(
         built,
         [rows.get(name, name) for name in names],
-        **spec.run.model_dump(exclude={"agents", "until", "against"}),
+        **spec.run.model_dump(exclude={"agents", "target_se", "reference"}),
         ends=checkpoints if searches else None,
         workers=workers,
         executor=executor,
         field=AGENTS_FIELD,
     )
     run_fields = {"agents": names, "engine": work.engine.name, "precision": work.jobs[0].precision}
-    run_fields["against"] = against
+    run_fields["reference"] = reference
     completed = spec.model_copy(update={"problem": _completed(spec, built[0])})
     return Plan(with_run(completed, run_fields), tuple(label for label, _ in settings), work)
 

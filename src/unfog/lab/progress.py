@@ -164,7 +164,7 @@ class Tally:
 
 
 @contextmanager
-def asked(progress: Progress | bool, plan: Plan) -> Iterator[Progress]:
+def choose_progress(progress: Progress | bool, plan: Plan) -> Iterator[Progress]:
     """The `Progress` to use while a plan is played: none, the caller's function, or the display."""
     if progress is True:
         with watching(plan) as display:

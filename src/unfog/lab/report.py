@@ -83,13 +83,13 @@ class Rows(NamedTuple):
     """The agent of each row and the one it is compared with, both by their keys in the summary."""
 
     names: list[str]
-    against: list[str]
+    compared_with: list[str]
     reference: str  # what it is called in every setting; empty where it differs
 
     @property
     def compared(self) -> bool:
         """Whether any agent is compared with another."""
-        return self.names != self.against
+        return self.names != self.compared_with
 
     @property
     def title(self) -> str:
@@ -248,7 +248,7 @@ def _header_lines(facts: dict[str, Any], seconds: float | None) -> list[str]:
     duration = "" if seconds is None else f", {seconds:.1f} s"
     size = f"{facts['trials']} trials, {facts['rounds']} rounds, seed {facts['seed']}{duration}"
     note = wrap(f"note: {facts['note']}", hyphens=True) if "note" in facts else []
-    return [*wrap(f"{facts['experiment']}: {size}", hyphens=True), *search.found(facts), *note]
+    return [*wrap(f"{facts['experiment']}: {size}", hyphens=True), *search.describe_search(facts), *note]
 
 
 def _pair_rows(flat_run: Flat) -> Rows:
@@ -272,9 +272,9 @@ def _format_cells(
 ) -> list[list[str]]:
     """The numbers of each row."""
     cells = []
-    for name, against in zip(rows.names, rows.against, strict=True):
+    for name, other in zip(rows.names, rows.compared_with, strict=True):
         row = facts["agents"][name]
-        gap = [_paired_cell(facts["pairs"], name, against, width)] if rows.compared else []
+        gap = [_paired_cell(facts["pairs"], name, other, width)] if rows.compared else []
         further = [_pm_cell(row.get(loss), row.get(f"{loss}_se"), width) for loss in losses]
         tails = [_spread_cell(row[x], SPREAD[x]) for x in spreads]
         cells.append([_pm_cell(row["regret"], row["se"], width), *gap, *further, *tails])
@@ -285,11 +285,11 @@ def _spread_cell(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:z.{digits}f}"
 
 
-def _paired_cell(pairs: dict[str, Any], name: str, against: str, width: float) -> str:
-    if name == against:
+def _paired_cell(pairs: dict[str, Any], name: str, other: str, width: float) -> str:
+    if name == other:
         return "-"
-    flip = f"{name} - {against}" not in pairs
-    pair = pairs[f"{against} - {name}" if flip else f"{name} - {against}"]
+    flip = f"{name} - {other}" not in pairs
+    pair = pairs[f"{other} - {name}" if flip else f"{name} - {other}"]
     return _pm_cell(-pair["mean"] if flip else pair["mean"], pair["se"], width, "+")
 
 

@@ -16,11 +16,11 @@ from unfog.lab.prepare import Plan, prepare
 from unfog.lab.progress import Count, Progress, quiet
 from unfog.lab.results import dataset, opened
 from unfog.lab.run_folder import read, run_folder
-from unfog.lab.search import Say, Search
-from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run, with_until
-from unfog.lab.stopping import Look
+from unfog.lab.search import OnMessage, Search
+from unfog.lab.spec import Spec, check_run, checked, describe, load, with_run, with_target_se
+from unfog.lab.stopping import Checkpoint
 from unfog.simulation import MOST_SEED, Gathering
-from unfog.simulation.executors import MOST_WORKERS, executor
+from unfog.simulation.executors import MOST_WORKERS, make_executor
 from unfog.simulation.job import Job, Piece
 from unfog.validation import InputError, count, offering
 from unfog.version import __version__
@@ -45,33 +45,33 @@ def run(
     engine: str | None = None,
     precision: str | None = None,
     workers: int | None = None,
-    on: str | None = None,
+    executor: str | None = None,
     out: str | Path | None = None,
     progress: Progress | bool = False,
-    until: float | None = None,
-    against: str | None = None,
-    budget: int | None = None,
-    say: Say = silent,
+    target_se: float | None = None,
+    reference: str | None = None,
+    max_trials: int | None = None,
+    on_message: OnMessage = silent,
 ) -> xr.Dataset:
     """Cumulative losses with dims (agent, trial, round), and in front of them those of a sweep.
 
     `experiment` is a name of the catalog, a TOML file, a spec or a problem. With `out` the result is also
     kept in that folder, which must not exist yet; an interrupted run of the same spec is resumed there.
-    `on` is where it is played: None for this process or `workers` others, "serial", "processes", "dask" or
-    "ray" for workers on this machine, "dask://host:port" or "ray://host:port" for those of a cluster.
+    `executor` is where it is played: None for this process or `workers` others, "serial", "processes", "dask"
+    or "ray" for workers on this machine, "dask://host:port" or "ray://host:port" for those of a cluster.
     Agents are names of the catalogue, names of your own as `module:name` or, without `out`, rows.
-    With `until` there are as many trials as make the standard error of every ratio to the regret of `against`
-    (the oracle, or the first agent, unless told) at most so large, and no more than `budget` (100,000 unless
-    told) however large it is; `say` is told lines on what that costs.
+    With `target_se` there are as many trials as make the standard error of every ratio to the regret of
+    `reference` (the oracle, or the first agent, unless told) at most so large, and no more than `max_trials`
+    (100,000 unless told) however large it is; `on_message` gets lines on what that costs.
 
     `progress=True` shows on stderr how far it is: a bar on a terminal, a line now and then elsewhere. Or give
     a function, which is told how many agent-rounds are done, of how many: agents x trials x rounds, of all
     settings. It is called from time to time, first with what an interrupted run left, last when all is done.
 
-        def told(done: int, total: int) -> None:
+        def show(done: int, total: int) -> None:
             print(f"{done / total:.0%}")
 
-        unfog.run("fig1-gaussian", trials=1000, progress=told)
+        unfog.run("fig1-gaussian", trials=1000, progress=show)
 
     >>> import unfog
     >>> problem = unfog.GaussianProblem(dim=2, actions=5)
@@ -93,7 +93,9 @@ def run(
         "precision": precision,
     }
     spec, problem = _read_spec(experiment, changes)
-    spec = with_until(spec, until=until, against=against, budget=budget, trials=trials)
+    spec = with_target_se(
+        spec, target_se=target_se, reference=reference, max_trials=max_trials, trials=trials
+    )
     if out is not None and spec.problem.get("kind") == PYTHON:
         raise InputError("out", str(out), "nothing, for a problem that a TOML file cannot describe")
     if out is not None and own_agents:
@@ -101,12 +103,12 @@ def run(
         allowed = f"nothing, for rows made in Python: put {name!r} in a module and name it module:name"
         raise InputError("out", str(out), allowed)
     target = None if out is None else run_folder(out)
-    runner = executor(on, workers)
+    runner = make_executor(executor, workers)
     plan = prepare(spec, workers=here, executor=runner, own=own_agents, problem=problem)
-    with reporting.asked(progress, plan) as display:
+    with reporting.choose_progress(progress, plan) as display:
         if target is None:
-            return play(plan, display, say=say)
-        return open_run(keep(plan, target, progress=display, say=say))
+            return play(plan, display, on_message=on_message)
+        return open_run(keep(plan, target, progress=display, on_message=on_message))
 
 
 def _read_spec(
@@ -128,13 +130,13 @@ def keep(
     *,
     runs: Path = Path("runs"),
     progress: Progress = quiet,
-    say: Say = silent,
+    on_message: OnMessage = silent,
 ) -> Path:
     """Run into a folder: the one asked for, or the next free one under `runs`."""
     with storage.claimed(plan, target, runs) as partial:
         started, resumed = time.perf_counter(), partial.begun
         with partial.refusable():
-            data = play(plan, progress, partial, say)
+            data = play(plan, progress, partial, on_message)
         search_attrs = {name: int(data.attrs[name]) for name in ("trials_found",) if name in data.attrs}
         # The time that an interrupted run took before is unknown.
         seconds = None if resumed else time.perf_counter() - started
@@ -143,10 +145,13 @@ def keep(
 
 
 def play(
-    plan: Plan, progress: Progress = quiet, partial: storage.Partial | None = None, say: Say = silent
+    plan: Plan,
+    progress: Progress = quiet,
+    partial: storage.Partial | None = None,
+    on_message: OnMessage = silent,
 ) -> xr.Dataset:
     """Run a plan, except for the pieces that an interrupted run left."""
-    gathered, stop = _gather(plan, Count(plan, progress), partial, say)
+    gathered, stop = _gather(plan, Count(plan, progress), partial, on_message)
     data = dataset(gathered.together(None if stop is None else stop.trials), plan.spec.sweep)
     data.attrs = {
         "experiment": plan.spec.name,
@@ -159,12 +164,12 @@ def play(
 
 
 def _gather(
-    plan: Plan, count: Count, partial: storage.Partial | None, say: Say
-) -> tuple[Gathering, Look | None]:
-    """All pieces, played now or left by an interrupted run, and the look that ended a search, if one did."""
+    plan: Plan, count: Count, partial: storage.Partial | None, on_message: OnMessage
+) -> tuple[Gathering, Checkpoint | None]:
+    """All pieces, played now or left by an interrupted run, and the checkpoint that ended it, if any."""
     work, gathered = plan.work, Gathering(plan.work)
     finished = _restore_pieces(partial, work.jobs, gathered)
-    search = None if plan.spec.run.until is None else Search(plan, gathered, finished, say)
+    search = None if plan.spec.run.target_se is None else Search(plan, gathered, finished, on_message)
 
     def tick(rounds: int) -> None:
         count.tick(rounds, work.total if search is None else search.expects(rounds))
@@ -173,7 +178,7 @@ def _gather(
     count.finished(finished)
     tick(0)
     if search is not None and search.ended():
-        return gathered, search.found
+        return gathered, search.end
     stages = [[p for p in work.pieces if p not in finished]] if search is None else search.missing()
     with closing(work.in_stages(stages, tick)) as results:
         for task, parts in results:
@@ -185,7 +190,7 @@ def _gather(
             count.finished(task)
             if search is not None and search.ended():
                 tick(0)
-                return gathered, search.found
+                return gathered, search.end
     return gathered, None
 
 

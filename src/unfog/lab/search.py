@@ -1,8 +1,8 @@
 """The search for the number of trials while pieces come in, and the lines that report it.
 
 `Search` looks at each checkpoint (lab/stopping.py) as soon as its pieces are there. It reports the cost of
-the first look beforehand, the expected total cost on the way, and how the search ended. The result has the
-same in its attributes, in the summary and in the table.
+the first checkpoint beforehand, the expected total cost on the way, and how the search ended. The result has
+the same in its attributes, in the summary and in the table.
 """
 
 import json
@@ -13,29 +13,31 @@ from typing import Any, TypeAlias
 from unfog.lab.labels import labelled
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import RunSpec
-from unfog.lab.stopping import Look, look
+from unfog.lab.stopping import Checkpoint, read_checkpoint
 from unfog.lab.tables import GLUE, wrap
 from unfog.simulation import Gathering
 from unfog.simulation.job import Piece
 
 UNITS = {"s": 1, "min": 60, "h": 3600}
-Say: TypeAlias = Callable[[str], None]
+OnMessage: TypeAlias = Callable[[str], None]
 """A function that is called with a line of text."""
 
 
 class Search:
     """Looks at each checkpoint in its turn, as soon as all pieces before it are there."""
 
-    def __init__(self, plan: Plan, gathered: Gathering, finished: Collection[Piece], say: Say) -> None:
+    def __init__(
+        self, plan: Plan, gathered: Gathering, finished: Collection[Piece], on_message: OnMessage
+    ) -> None:
         """`finished` grows as pieces come; those in it now were played earlier."""
-        self._plan, self._gathered, self._finished, self._say = plan, gathered, finished, say
+        self._plan, self._gathered, self._finished, self._on_message = plan, gathered, finished, on_message
         self._checkpoints = plan.work.ends
         self._stages = list(_split_stages(plan, self._checkpoints))
         self._earlier, self._worked = sum(map(plan.work.work_of, finished)), 0  # agent-rounds
         self._passed, self._started = 0, time.perf_counter()
         self._expected = self._checkpoints[0]  # trials, as far as is known
-        self.found: Look | None = None
-        say(describe_first_look(plan, self._checkpoints))
+        self.end: Checkpoint | None = None
+        on_message(describe_first_checkpoint(plan, self._checkpoints))
 
     def missing(self) -> Iterator[list[Piece]]:
         """What is to be played from each checkpoint to the next."""
@@ -43,36 +45,38 @@ class Search:
 
     def ended(self) -> bool:
         """Whether the finished pieces are enough or the budget is spent; later pieces are ignored."""
-        while self.found is None and all(piece in self._finished for piece in self._stages[self._passed]):
+        while self.end is None and all(piece in self._finished for piece in self._stages[self._passed]):
             self._check_next(self._checkpoints[self._passed])
-        return self.found is not None
+        return self.end is not None
 
     def expects(self, worked: int) -> int:
         """Add agent-rounds that were played; return the total there will be, as far as is known.
 
         The pace is measured in rounds, not in pieces: with workers, many pieces are half done at the first
-        look.
+        checkpoint.
         """
         self._worked += worked
         return self._plan.work.total // self._plan.work.trials * self._expected
 
     def _check_next(self, trials: int) -> None:
         """Look at the next checkpoint and decide whether to go on."""
-        run, budget = self._plan.spec.run, self._checkpoints[-1]
-        assert run.until is not None  # or there is no search
-        assert run.against is not None  # settled by prepare
-        current = look(self._gathered, trials, run.agents, self._plan.labels, run.against)
+        run, max_trials = self._plan.spec.run, self._checkpoints[-1]
+        assert run.target_se is not None  # or there is no search
+        assert run.reference is not None  # settled by prepare
+        current = read_checkpoint(self._gathered, trials, run.agents, self._plan.labels, run.reference)
         self._passed += 1
-        if current.worst <= run.until or trials == budget:
-            self.found, self._expected = current, trials
-            self._say(ended(current, run.until))
+        if current.worst <= run.target_se or trials == max_trials:
+            self.end, self._expected = current, trials
+            self._on_message(ended(current, run.target_se))
             return
-        needed = current.needed(run.until)
-        self._expected = next((n for n in self._checkpoints if n >= max(needed, trials + 1)), budget)
+        needed = current.needed(run.target_se)
+        self._expected = next((n for n in self._checkpoints if n >= max(needed, trials + 1)), max_trials)
         if self._passed > 1:
-            self._say(again(current, needed, self._expected, self._seconds_left()))
+            self._on_message(again(current, needed, self._expected, self._seconds_left()))
             return
-        self._say(first(current, run.until, needed, self._expected, run.rounds, self._seconds_left()))
+        self._on_message(
+            first(current, run.target_se, needed, self._expected, run.rounds, self._seconds_left())
+        )
 
     def _seconds_left(self) -> float | None:
         """Seconds left at the pace since the start; None if nothing has been played."""
@@ -91,8 +95,8 @@ def _split_stages(plan: Plan, checkpoints: Sequence[int]) -> Iterator[list[Piece
         start = stop
 
 
-def describe_first_look(plan: Plan, checkpoints: Sequence[int]) -> str:
-    """A line on what the first look costs, as the engine estimates it."""
+def describe_first_checkpoint(plan: Plan, checkpoints: Sequence[int]) -> str:
+    """A line on what the first checkpoint costs, as the engine estimates it."""
     work, first = plan.work, checkpoints[0]
     seconds = sum(work.engine.seconds(job, first, work.executor.workers) for job in work.jobs)
     most = f"; {checkpoints[-1]:,} trials at most" if len(checkpoints) > 1 else ", all there may be"
@@ -100,9 +104,9 @@ def describe_first_look(plan: Plan, checkpoints: Sequence[int]) -> str:
 
 
 def first(
-    current: Look, until: float, needed: int, expected: int, rounds: int, seconds_left: float | None
+    current: Checkpoint, target_se: float, needed: int, expected: int, rounds: int, seconds_left: float | None
 ) -> str:
-    """A line on what the search will cost in all, after the first look."""
+    """A line on what the search will cost in all, after the first checkpoint."""
     hardest = f"the hardest: {labelled(current.hardest)}, now {current.worst:.3g}"
     time = "" if seconds_left is None else f"; {duration(seconds_left)}"
     if needed > expected:
@@ -110,24 +114,26 @@ def first(
             f"about {rough(needed)} trials of {rounds} rounds would be needed for every standard error"
         )
         reach = current.worst * (current.trials / expected) ** 0.5
-        budget = f"the budget is {expected:,}, for about {reach:.2g}"
-        return f"{requirement} below {until:g} ({hardest}); {budget}{time}"
-    estimate = f"about {rough(expected)} trials of {rounds} rounds for every standard error below {until:g}"
+        limit = f"the budget is {expected:,}, for about {reach:.2g}"
+        return f"{requirement} below {target_se:g} ({hardest}); {limit}{time}"
+    estimate = (
+        f"about {rough(expected)} trials of {rounds} rounds for every standard error below {target_se:g}"
+    )
     return f"{estimate} ({hardest}){time}"
 
 
-def again(current: Look, needed: int, expected: int, seconds_left: float | None) -> str:
-    """A short line on what the search will cost in all, after a later look."""
+def again(current: Checkpoint, needed: int, expected: int, seconds_left: float | None) -> str:
+    """A short line on what the search will cost in all, after a later checkpoint."""
     most = ", the budget" if needed > expected else ""
     time = "" if seconds_left is None else f"; {duration(seconds_left)} left"
     worst = f"{labelled(current.hardest)} {current.worst:.3g}"
     return f"{current.trials:,} trials: {worst}; about {rough(expected)} in all{most}{time}"
 
 
-def ended(current: Look, until: float) -> str:
+def ended(current: Checkpoint, target_se: float) -> str:
     """A line on how the search ended."""
     largest = f"the largest standard error is {current.worst:.3g} ({labelled(current.hardest)})"
-    if current.worst <= until:
+    if current.worst <= target_se:
         return f"{current.trials:,} trials: {largest}"
     return f"the budget of {current.trials:,} trials was reached; {largest}"
 
@@ -146,47 +152,46 @@ def duration(seconds: float) -> str:
     return f"about {seconds / length:.{int(length > 1 and seconds < 10 * length)}f} {unit}"
 
 
-def attributes(current: Look, run: RunSpec) -> dict[str, Any]:
+def attributes(current: Checkpoint, run: RunSpec) -> dict[str, Any]:
     """The attributes of the result: the number of trials, and as JSON the request and the ratios."""
-    request = {"se": run.until, "against": run.against, "budget": run.trials}
+    request = {"target_se": run.target_se, "reference": run.reference, "max_trials": run.trials}
     ratios = {name: ratio._asdict() for name, ratio in current.ratios.items()}
-    return {"trials_found": current.trials, "until": json.dumps({**request, "ratios": ratios})}
+    return {"trials_found": current.trials, "search": json.dumps({**request, "ratios": ratios})}
 
 
 def facts(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the summary; empty if the number of trials was fixed in advance."""
-    if "until" not in attrs:
+    if "search" not in attrs:
         return {}
-    return {"trials_found": int(attrs["trials_found"]), "until": json.loads(attrs["until"])}
+    return {"trials_found": int(attrs["trials_found"]), "search": json.loads(attrs["search"])}
 
 
-def found(facts: Mapping[str, Any]) -> list[str]:
+def describe_search(facts: Mapping[str, Any]) -> list[str]:
     """The line of a table that says how the number of trials was found."""
-    if "until" not in facts:
+    if "search" not in facts:
         return []
-    request, trials = facts["until"], f"{facts['trials_found']:,}"
+    request, trials = facts["search"], f"{facts['trials_found']:,}"
     worst = max(request["ratios"], key=lambda name: request["ratios"][name]["se"])
     largest = request["ratios"][worst]["se"]
-    if largest <= request["se"]:
-        line = (
-            f"{trials} found for a standard error of {request['se']:g} of each ratio to {request['against']}"
-        )
+    if largest <= request["target_se"]:
+        target = f"a standard error of {request['target_se']:g}"
+        line = f"{trials} found for {target} of each ratio to {request['reference']}"
     else:
-        short = f"the largest standard error of a ratio to {request['against']} is {largest:.3g}"
+        short = f"the largest standard error of a ratio to {request['reference']} is {largest:.3g}"
         short += f" ({labelled(worst)})"
-        line = f"{trials}, the budget; {short}, above {request['se']:g}"
+        line = f"{trials}, the budget; {short}, above {request['target_se']:g}"
     return wrap(f"trials: {line}")
 
 
 def ratios(facts: Mapping[str, Any], width: float) -> list[str]:
     """All ratios with `width` standard errors, for below a table."""
-    if "until" not in facts:
+    if "search" not in facts:
         return []
-    request = facts["until"]
+    request = facts["search"]
     texts = [
         f"{labelled(name)} {ratio['value']:.3f} ± {width * ratio['se']:.3f}"
         for name, ratio in request["ratios"].items()
     ]
     return wrap(
-        f"ratio to {request['against']}: {', '.join(text.replace(' ', GLUE) for text in texts)}", "  "
+        f"ratio to {request['reference']}: {', '.join(text.replace(' ', GLUE) for text in texts)}", "  "
     )

@@ -34,7 +34,7 @@ from unfog.lab.datasets.airquality import AirQuality
 from unfog.lab.datasets.heartsteps import HeartSteps
 from unfog.lab.datasets.movielens import MovieLens
 from unfog.lab.datasets.recorded import RecordedFile, beside
-from unfog.lab.stopping import BUDGET, FEWEST, check
+from unfog.lab.stopping import FEWEST, MOST, check_target
 from unfog.simulation import MOST_SEED, MOST_TRIALS, engines
 from unfog.simulation.job import precision_of
 from unfog.simulation.plan import MOST_POINTS
@@ -103,8 +103,8 @@ class RunSpec(_Strict):
     decompose: bool = True
     engine: str = "numpy"
     precision: str | None = None
-    until: float | None = None  # trials are then the budget: the most there will be
-    against: str | None = None
+    target_se: float | None = None  # trials are then the budget: the most there will be
+    reference: str | None = None
 
 
 class Spec(_Strict):
@@ -220,7 +220,7 @@ def check_run(spec: Spec) -> Spec:
         raise InputError("title", repr(spec.title), f"at most {MOST_TITLE} characters")
     count("run.rounds", spec.run.rounds)
     count("run.trials", spec.run.trials, most=MOST_TRIALS)
-    check(spec.run.until, spec.run.against, spec.run.trials)
+    check_target(spec.run.target_se, spec.run.reference, spec.run.trials)
     count("run.seed", spec.run.seed, 0, MOST_SEED)
     if spec.run.points is not None:
         count("run.points", spec.run.points, most=MOST_POINTS)
@@ -257,24 +257,26 @@ def with_run(spec: Spec, changes: Mapping[str, Any]) -> Spec:
     return spec.model_copy(update={"run": spec.run.model_copy(update=changed)})
 
 
-def with_until(
-    spec: Spec, *, until: float | None, against: str | None, budget: int | None, trials: int | None
+def with_target_se(
+    spec: Spec, *, target_se: float | None, reference: str | None, max_trials: int | None, trials: int | None
 ) -> Spec:
     """The spec with a search for its number of trials, if one is requested; `trials` may not be given then.
 
     The budget is that of the spec if it has one, unless another is given.
     """
-    searches = spec.run.until is not None
-    if until is None and not searches:
-        for field, value in (("against", against), ("budget", budget)):
+    searches = spec.run.target_se is not None
+    if target_se is None and not searches:
+        for field, value in (("reference", reference), ("max_trials", max_trials)):
             if value is not None:
-                raise InputError(field, repr(value), "together with until alone")
+                raise InputError(field, repr(value), "together with target_se alone")
         return spec
     if trials is not None:
-        raise InputError("trials", trials, "budget instead, where until has the number of trials found")
-    most = None if budget is None else count("budget", budget, FEWEST, MOST_TRIALS)
-    most = most or (None if searches else BUDGET)
-    return check_run(with_run(spec, {"until": until, "against": against, "trials": most}))
+        raise InputError(
+            "trials", trials, "max_trials instead, where target_se has the number of trials found"
+        )
+    most = None if max_trials is None else count("max_trials", max_trials, FEWEST, MOST_TRIALS)
+    most = most or (None if searches else MOST)
+    return check_run(with_run(spec, {"target_se": target_se, "reference": reference, "trials": most}))
 
 
 def build_problem(fields: Mapping[str, Any], swept: Sequence[str] = ()) -> Problem:

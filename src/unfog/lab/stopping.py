@@ -18,13 +18,13 @@ from unfog.simulation import MOST_TRIALS, Gathering
 from unfog.validation import InputError, count, nearest, positive
 
 FEWEST = 100  # trials: of fewer, the standard error is itself too uncertain
-BUDGET = 100_000  # trials, unless told
+MOST = 100_000  # trials, by default
 LARGEST = 1000.0  # the largest target for the standard error
 USUAL = "oracle"  # the reference where none is named and it plays
 LOSS = "regret"
 
 
-class Look(NamedTuple):
+class Checkpoint(NamedTuple):
     """The ratios over the first trials."""
 
     trials: int
@@ -40,55 +40,55 @@ class Look(NamedTuple):
         """The largest standard error."""
         return self.ratios[self.hardest].se
 
-    def needed(self, until: float) -> int:
+    def needed(self, target_se: float) -> int:
         """Trials after which every standard error would be small enough, as they shrink like 1 / sqrt(n)."""
-        return ceil(self.trials * (self.worst / until) ** 2)
+        return ceil(self.trials * (self.worst / target_se) ** 2)
 
 
-def check(until: float | None, against: str | None, budget: int) -> None:
-    """Raise InputError if the search's arguments are invalid; `reference` checks that the reference plays."""
-    if until is None:
-        if against is not None:
-            raise InputError("run.against", repr(against), "together with run.until alone")
+def check_target(target_se: float | None, reference: str | None, max_trials: int) -> None:
+    """Raise InputError if the search's arguments are invalid; `choose_reference` checks the reference."""
+    if target_se is None:
+        if reference is not None:
+            raise InputError("run.reference", repr(reference), "together with run.target_se alone")
         return
-    if positive("run.until", until) > LARGEST:
-        raise InputError("run.until", until, f"a positive number, at most {LARGEST:g}")
-    count("run.trials", budget, FEWEST, MOST_TRIALS)
+    if positive("run.target_se", target_se) > LARGEST:
+        raise InputError("run.target_se", target_se, f"a positive number, at most {LARGEST:g}")
+    count("run.trials", max_trials, FEWEST, MOST_TRIALS)
 
 
-def reference(agents: Sequence[str], against: str | None) -> str:
+def choose_reference(agents: Sequence[str], reference: str | None) -> str:
     """The agent that others are divided by: the one named, or the usual one, or the first."""
     if len(agents) < 2:
-        raise InputError("run.agents", ", ".join(agents), "two or more where run.until asks for ratios")
-    if against is None:
+        raise InputError("run.agents", ", ".join(agents), "two or more where run.target_se asks for ratios")
+    if reference is None:
         return USUAL if USUAL in agents else agents[0]
-    if against not in agents:
-        near = nearest(against, agents)
-        raise InputError("run.against", f"{against!r} does not play", ", ".join(agents), near)
-    return against
+    if reference not in agents:
+        near = nearest(reference, agents)
+        raise InputError("run.reference", f"{reference!r} does not play", ", ".join(agents), near)
+    return reference
 
 
-def checkpoints(budget: int, piece: int) -> list[int]:
+def checkpoints(max_trials: int, piece: int) -> list[int]:
     """The numbers of trials after which errors are checked: whole pieces, and the budget as the last."""
     numbers, target = list[int](), FEWEST
-    while not numbers or numbers[-1] < budget:
-        rounded = min(-(-target // piece) * piece, budget)
+    while not numbers or numbers[-1] < max_trials:
+        rounded = min(-(-target // piece) * piece, max_trials)
         numbers += [rounded] if rounded not in numbers[-1:] else []
         target += target // 2
     return numbers
 
 
-def look(
-    gathered: Gathering, trials: int, agents: Sequence[str], labels: Sequence[str], against: str
-) -> Look:
+def read_checkpoint(
+    gathered: Gathering, trials: int, agents: Sequence[str], labels: Sequence[str], reference: str
+) -> Checkpoint:
     """The ratios over the first trials, all of whose pieces are there."""
     ratios = dict[str, Quotient]()
     for setting, label in enumerate(labels):
         regret = dict(zip(agents, gathered.final(setting, LOSS, trials), strict=True))
-        mean = float(regret[against].mean())
+        mean = float(regret[reference].mean())
         if mean <= 0:
-            problem = f"the mean regret of {against + label!r} in {trials} trials is {mean:.3g}"
-            raise InputError("run.against", problem, "an agent whose mean regret is positive")
-        others = {name: values for name, values in regret.items() if name != against}
-        ratios |= {name + label: quotient(values, regret[against]) for name, values in others.items()}
-    return Look(trials, ratios)
+            problem = f"the mean regret of {reference + label!r} in {trials} trials is {mean:.3g}"
+            raise InputError("run.reference", problem, "an agent whose mean regret is positive")
+        others = {name: values for name, values in regret.items() if name != reference}
+        ratios |= {name + label: quotient(values, regret[reference]) for name, values in others.items()}
+    return Checkpoint(trials, ratios)

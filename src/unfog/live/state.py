@@ -167,7 +167,7 @@ class Runners(Mapping[str, Runner]):
             runner = self._runners[name]
             decision = compact.whole(runner, pending.place, features)
             prediction = None
-            if runner.agent.limit is None or runner.agent.learner.rewards != "gaussian":
+            if runner.agent.clip_sd is None or runner.agent.learner.rewards != "gaussian":
                 decision = decision._replace(evidence=decision.evidence.weighed())
                 prediction = predict.reward(runner.agent, runner.setup, runner.memory(pending.unit), decision)
             decision = runner.reward(pending.unit, decision, value)

@@ -170,8 +170,10 @@ def study(spec: Spec, workers: int = 1, progress: Progress = quiet) -> Study:
 
 def planned(spec: Spec, workers: int = 1) -> Plays:
     """Prepare the runs of a study; a spec without bounds is refused first."""
-    if spec.run.until is not None:  # its runs would have different numbers of trials
-        raise InputError("run.until", spec.run.until, "nothing where bounds are looked at: run.trials")
+    if spec.run.target_se is not None:  # its runs would have different numbers of trials
+        raise InputError(
+            "run.target_se", spec.run.target_se, "nothing where bounds are looked at: run.trials"
+        )
     spec = with_run(spec, {"agents": bounded(spec)})
     full_run = _prepare_run(spec, workers, spec.run.rounds, {"points": None, "decompose": True})
     # From here on with the defaults of the problem written out.

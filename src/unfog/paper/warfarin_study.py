@@ -74,7 +74,7 @@ AVERAGE = {"age": 6.0, "height": 168.0, "weight": 78.0}
 
 D, K = len(COORDINATES), len(ARMS)
 NAIVE = "naive-scaled-randucb"
-DENOISED = "gaps:limit=1000"  # an indicator of what is rare is many deviations away, and no outlier
+DENOISED = "gaps:clip_sd=1000"  # an indicator of what is rare is many deviations away, and no outlier
 VARIANCE = {"bucket": 0.2, "graded": 0.1}  # of rewards, as agents are told: about what a line leaves
 INTERCEPT, SLOPE = 1.0, 0.01  # prior variances
 RIDGE = 1e-6

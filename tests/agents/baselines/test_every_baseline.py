@@ -33,7 +33,11 @@ every = pytest.mark.parametrize("name", BASELINES)
 def kinds(baseline: Baseline) -> list[str]:
     """The kinds of rewards that a row plays."""
     agent = baseline.agent
-    return [kind for kind in KINDS if kind in (agent.learner.rewards, agent.binary and agent.binary.rewards)]
+    return [
+        kind
+        for kind in KINDS
+        if kind in (agent.learner.rewards, agent.binary_learner and agent.binary_learner.rewards)
+    ]
 
 
 def played(name: str, world: Problem, rounds: int = ROUNDS, **how: Any) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_it_chooses_as_the_plain_loop() -> None:
 def test_rewards_of_zero_or_one_and_arms_of_their_own() -> None:
     told: dict[str, Any] = {"friction": 0.2, "temperature": 0.01, "steps": 20}
     learner = Underdamped(zero_one=True, **told)
-    problem, agent = coin_world(features="per_arm"), replace(AGENT, learner=learner, binary=None)
+    problem, agent = coin_world(features="per_arm"), replace(AGENT, learner=learner, binary_learner=None)
     compare(agent, problem, lambda trial: Plain(trial, 40, binary=True, **told), rounds=40)
 
 

@@ -31,7 +31,7 @@ def tuned(horizon: int, scale: float) -> Any:
     return replace(
         AGENT,
         learner=replace(AGENT.learner, horizon=horizon),
-        binary=replace(AGENT.binary, horizon=horizon),
+        binary_learner=replace(AGENT.binary_learner, horizon=horizon),
         chooser=replace(AGENT.chooser, horizon=horizon, scale=scale),
     )
 

@@ -11,7 +11,7 @@ def test_the_published_value_of_what_is_tuned_is_among_the_choices() -> None:
     for name in NAMES:
         baseline = BASELINES[name]
         assert bool(baseline.tuned) == (name != "pgts")
-        for learner in (baseline.agent.learner, baseline.agent.binary) if baseline.tuned else ():
+        for learner in (baseline.agent.learner, baseline.agent.binary_learner) if baseline.tuned else ():
             assert vars(learner)[baseline.tuned] in baseline.grid, name
 
 

@@ -45,7 +45,7 @@ def test_the_places_are_those_of_the_catalog_with_one_value() -> None:
     ],
 )
 def test_who_is_held_against_whom(place: str, agent: str, found: list[tuple[str, str]]) -> None:
-    assert BENCHMARKS[place].against(EVERY[agent]) == found
+    assert BENCHMARKS[place].references(EVERY[agent]) == found
 
 
 def test_why_one_cannot_play() -> None:

@@ -27,8 +27,8 @@ def outcome(problem: str, *rows: Row, tuned: tuple[Row, ...] = ()) -> Outcome:
     return Outcome(*about, rows, tuned, {"unfog": 274.25}, {"meb": "it sees"}, took)
 
 
-def row(agent: str, *found: float, told: str = "same", against: str = "unfog", setting: str = "") -> Row:
-    return Row(agent, against, told, Ratio(*found), 300.0, 2.0, 400, setting)
+def row(agent: str, *found: float, told: str = "same", reference: str = "unfog", setting: str = "") -> Row:
+    return Row(agent, reference, told, Ratio(*found), 300.0, 2.0, 400, setting)
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def comparison() -> Comparison:
         row("linucb", 1.51, 1.42, 1.6),
         row("oful", 0.97, 0.95, 0.99),
         row("park", 0.9, 0.8, 1.1, told="more"),
-        row("park", 1.3, 1.2, 1.4, against="unfog-oracle"),
+        row("park", 1.3, 1.2, 1.4, reference="unfog-oracle"),
         row("unfog-delayed", 0.8, 0.7, 0.9, told="ours"),
         tuned=(row("linucb", 1.02, 0.99, 1.05, setting="alpha=0.1"),),
     )
-    air = outcome("airquality-some", row("linucb", 1.2, 1.1, 1.3, told="less", against="late"))
+    air = outcome("airquality-some", row("linucb", 1.2, 1.1, 1.3, told="less", reference="late"))
     return Comparison((first, air), {"drift": "no file"})
 
 

@@ -38,9 +38,9 @@ def test_ratios_are_those_of_a_run_by_itself() -> None:
         regret = dict(zip(names, played, strict=True))
         assert one.ours == pytest.approx({name: regret[name].mean() for name in names[:3]})
         for row in one.rows[:4]:
-            assert row.ratio == pytest.approx(ratio(regret[row.agent], regret[row.against]))
+            assert row.ratio == pytest.approx(ratio(regret[row.agent], regret[row.reference]))
             assert row.regret == pytest.approx(regret[row.agent].mean())
-        assert [(row.agent, row.against, row.told) for row in one.rows[:4]] == [
+        assert [(row.agent, row.reference, row.told) for row in one.rows[:4]] == [
             ("linucb", "unfog", "same"),
             ("alg2", "unfog-delayed", "same"),
             ("oracle", "unfog", "more"),
@@ -209,7 +209,7 @@ def test_data_that_are_missing_leave_their_problem_out(
     monkeypatch.setenv("UNFOG_DATA", str(tmp_path))
     said = list[str]()
     told = suite.SuiteRequest(("airquality-none", "fig1-movielens", "drift"), ("linucb",), 5, 2)
-    found = suite.compare(told, None, say=said.append)
+    found = suite.compare(told, None, on_message=said.append)
     assert [one.problem for one in found.outcomes] == ["drift"]
     assert list(found.left_out) == ["airquality-none", "fig1-movielens"]
     assert said[0].startswith("airquality-none is left out: no file airquality/AirQualityUCI.csv")

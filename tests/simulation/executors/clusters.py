@@ -166,7 +166,7 @@ def assert_refused_by_name(executor: Executor, on: str) -> None:
         """Defined in here."""
 
     stuck = Agent("stuck", Robust(), Hetero(), Local())
-    told = rf"^on: {on}; allowed: serial for 'stuck' that cannot be sent to another process .*Local"
+    told = rf"^executor: {on}; allowed: serial for 'stuck' that cannot be sent to another process .*Local"
     with pytest.raises(InputError, match=told):
         simulate(PROBLEM, [stuck], rounds=3, trials=4, chunk=2, executor=executor)
 
@@ -201,7 +201,7 @@ main()
 def start(folder: Path, on: str, out: str = "out") -> subprocess.Popen[str]:
     """A command of its own, in a session of its own."""
     (folder / "spec.toml").write_text(SPEC)
-    command = [sys.executable, "-c", RUN, "run", "spec.toml", "--out", out, "--on", on]
+    command = [sys.executable, "-c", RUN, "run", "spec.toml", "--out", out, "--executor", on]
     command += [] if on == "serial" else ["--workers", "2"]
     streams: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=folder, start_new_session=True, **streams)

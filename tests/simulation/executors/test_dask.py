@@ -67,7 +67,7 @@ def test_a_task_that_kills_every_worker_ends_the_run(cluster: Dask, tmp_path: Pa
 
 def test_no_scheduler_no_run() -> None:
     with pytest.raises(
-        InputError, match=r"^on: 'tcp://127.0.0.1:9'; allowed: a scheduler of Dask that answers"
+        InputError, match=r"^executor: 'tcp://127.0.0.1:9'; allowed: a scheduler of Dask that answers"
     ):
         Dask("tcp://127.0.0.1:9")
 

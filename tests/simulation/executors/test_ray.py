@@ -78,7 +78,7 @@ def test_a_dead_cluster_is_told_of(cluster: Ray, tmp_path: Path) -> None:
 def test_no_cluster_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     ray.shutdown()  # one that this process has joined already would be used
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
-    with pytest.raises(InputError, match=r"^on: '127.0.0.1:9'; allowed: a cluster of Ray that answers"):
+    with pytest.raises(InputError, match=r"^executor: '127.0.0.1:9'; allowed: a cluster of Ray that answers"):
         Ray()
 
 

@@ -2,7 +2,8 @@
 
 `Baseline` describes a published system: its agent, what it must be told and sees, and where it is at home.
 `EitherKind` is a learner that takes Gaussian rewards or 0 and 1, as a setting says: most baselines have one
-rule for both, so that a row's two learners (`Agent.learner`, `Agent.binary`) differ in that setting alone.
+rule for both, so that a row's two learners (`Agent.learner`, `Agent.binary_learner`) differ in that setting
+alone.
 """
 
 from dataclasses import dataclass

@@ -241,9 +241,15 @@ class ContextRidge(Ridge):
 
 def _agent(name: str, denoiser: Denoiser, summary: str, *, hidden: bool = True) -> Agent:
     learner = ContextRidge(hidden=hidden)
-    binary = ContextRidge(hidden=hidden, zero_one=True)
+    binary_learner = ContextRidge(hidden=hidden, zero_one=True)
     return Agent(
-        name, denoiser, learner, Optimism(), binary=binary, summary=summary, reference=KIRSCHNER_KRAUSE_PAPER
+        name,
+        denoiser,
+        learner,
+        Optimism(),
+        binary_learner=binary_learner,
+        summary=summary,
+        reference=KIRSCHNER_KRAUSE_PAPER,
     )
 
 
@@ -299,7 +305,7 @@ YANG = [
             ToldLaw(),
             Ellipsoid(),
             Optimism(),
-            binary=Ellipsoid(zero_one=True),
+            binary_learner=Ellipsoid(zero_one=True),
             summary="kernel UCB on bundles of contexts and their probabilities",
             reference=YANG_PAPER,
         ),

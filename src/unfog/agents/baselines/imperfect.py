@@ -159,9 +159,12 @@ def offsets(dim: int) -> Array:
 
 
 def _row(name: str, chooser: Chooser, summary: str) -> Baseline:
-    parts, binary = (Imperfect(), Ellipsoid(delta=DELTA), chooser), Ellipsoid(delta=DELTA, zero_one=True)
+    parts, binary_learner = (
+        (Imperfect(), Ellipsoid(delta=DELTA), chooser),
+        Ellipsoid(delta=DELTA, zero_one=True),
+    )
     return Baseline(
-        Agent(name, *parts, binary=binary, summary=summary, reference=PAPER),
+        Agent(name, *parts, binary_learner=binary_learner, summary=summary, reference=PAPER),
         told="how far a noisy context may be from the true one; the noise of rewards, how long theta is",
         sees="noisy contexts, and true ones after the rewards",
         tuned="alpha",

@@ -138,7 +138,7 @@ LAPLACE_TS = [
             Identity(),
             Sequential(),
             Thompson(),
-            binary=Sequential(zero_one=True),
+            binary_learner=Sequential(zero_one=True),
             summary="a Gaussian with a diagonal precision, moved to each new mode",
             reference=LAPLACE_TS_PAPER,
         ),

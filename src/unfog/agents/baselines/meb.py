@@ -350,10 +350,12 @@ def check_floor(value: object) -> float:
 
 
 def _row(
-    name: str, learner: Learner, binary: Learner, thompson: bool, summary: str, knowledge: str
+    name: str, learner: Learner, binary_learner: Learner, thompson: bool, summary: str, knowledge: str
 ) -> Baseline:
     chooser = ClippedThompson() if thompson else ClippedOptimism()
-    agent = Agent(name, Identity(), learner, chooser, summary=summary, reference=PAPER, binary=binary)
+    agent = Agent(
+        name, Identity(), learner, chooser, summary=summary, reference=PAPER, binary_learner=binary_learner
+    )
     return Baseline(
         agent,
         told=knowledge,

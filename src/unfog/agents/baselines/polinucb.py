@@ -346,7 +346,7 @@ POLINUCB = [
             Regressed(),
             Served(),
             JointOptimism(alpha=0.1),
-            binary=Served(zero_one=True),
+            binary_learner=Served(zero_one=True),
             summary="learns which true contexts follow noisy ones; optimism about them and about theta",
             reference=PAPER,
         ),

@@ -359,7 +359,7 @@ SAMPLINUCB = [
             Averages(),
             Profiles(),
             Reach(),
-            binary=Profiles(zero_one=True),
+            binary_learner=Profiles(zero_one=True),
             summary="averages samples of profiles that are constant; optimistic about them and theta",
             reference=PAPER,
         ),

@@ -99,7 +99,7 @@ AGRAWAL_GOYAL = [
             Identity(),
             Inflated(),
             Thompson(),
-            binary=Inflated(zero_one=True),
+            binary_learner=Inflated(zero_one=True),
             summary="draws theta from a Gaussian that is wider than the posterior",
             reference=AGRAWAL_GOYAL_PAPER,
         ),
@@ -188,7 +188,7 @@ class Dispersed(Ridge):
         return self.v * super().width(parameters, state)
 
 
-_row = partial(Agent, learner=Dispersed(), chooser=Thompson(), binary=Dispersed(zero_one=True))
+_row = partial(Agent, learner=Dispersed(), chooser=Thompson(), binary_learner=Dispersed(zero_one=True))
 _baseline = partial(
     Baseline, regret="regret", home="baseline-park", tuned="v", grid=(0.02, 0.05, 0.1, 0.3, 1.0, 2.0)
 )

@@ -63,7 +63,7 @@ class BenchmarkProblem(NamedTuple):
         """Our main agent on this problem, which our other agents are compared with."""
         return {"some": LATE, "all": DELAYED}.get(self.shown, DEFAULT)
 
-    def against(self, agent: Agent) -> list[tuple[str, str]]:
+    def references(self, agent: Agent) -> list[tuple[str, str]]:
         """Our agents that an agent is compared with, and whether it is told the same, more or less."""
         sees_context = agent.sees_context
         ours = DELAYED if sees_context and self.shown == "wanted" else self.main

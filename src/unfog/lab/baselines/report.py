@@ -80,7 +80,7 @@ class Row(NamedTuple):
     """An agent on a problem, compared with one of ours."""
 
     agent: str
-    against: str
+    reference: str
     told: str  # what it is told compared with ours: same, more, less; or "ours" for one of ours
     ratio: Ratio
     regret: float
@@ -141,12 +141,12 @@ def ratio(other: Array, ours: Array) -> Ratio:
     return Ratio(value, value * float(np.exp(-width)), value * float(np.exp(width)))
 
 
-def held(agent: str, against: str, told: str, regrets: dict[str, Array], setting: str = "") -> Row:
+def held(agent: str, reference: str, told: str, regrets: dict[str, Array], setting: str = "") -> Row:
     """A row from the regrets (trials,) of two agents, over the trials that both have."""
-    n = min(len(regrets[agent]), len(regrets[against]))
+    n = min(len(regrets[agent]), len(regrets[reference]))
     agent_regrets = regrets[agent][:n]
     mean, se = estimate(agent_regrets)
-    return Row(agent, against, told, ratio(agent_regrets, regrets[against][:n]), mean, se, n, setting)
+    return Row(agent, reference, told, ratio(agent_regrets, regrets[reference][:n]), mean, se, n, setting)
 
 
 def seconds(
@@ -190,7 +190,7 @@ def plain(comparison: Comparison) -> dict[str, Any]:
 
 def _plain_row(row: Row) -> dict[str, Any]:
     numbers = {**row.ratio._asdict(), "regret": row.regret, "regret_se": row.regret_se}
-    words = {"agent": row.agent, "against": row.against, "told": row.told, "setting": row.setting}
+    words = {"agent": row.agent, "reference": row.reference, "told": row.told, "setting": row.setting}
     return {
         **words,
         **{name: None if np.isnan(value) else float(value) for name, value in numbers.items()},
@@ -224,7 +224,7 @@ def text(comparison: Comparison) -> str:
 def exceptions(comparison: Comparison, *, tuned: bool = False) -> str:
     """A line for each exception, the worst for ours first."""
     lines = [
-        f"  {outcome.problem}: {row.agent} {cell(row)} of {row.against}"
+        f"  {outcome.problem}: {row.agent} {cell(row)} of {row.reference}"
         for outcome, row in comparison.exceptions(tuned)
     ]
     return "\n".join([f"{EXCEPTIONS}:", *(lines or ["  nowhere"])])
@@ -257,7 +257,7 @@ def label(row: Row) -> str:
     """The name of a row; one compared with the agent that is told the bias says so."""
     if row.told == "ours":
         return f"(ours) {row.agent}"
-    return f"{row.agent} / {TOLD_BIAS}" if row.against == TOLD_BIAS else row.agent
+    return f"{row.agent} / {TOLD_BIAS}" if row.reference == TOLD_BIAS else row.agent
 
 
 def cell(row: Row) -> str:

@@ -53,7 +53,7 @@ LEVELS = (0.35, 0.5, 0.7, 1.0, 2.0)  # beside the default's, 1.4
 
 Bars: TypeAlias = Callable[[str], AbstractContextManager[Progress]]
 Regrets: TypeAlias = dict[str, Array]  # agent -> (trials,)
-Say: TypeAlias = Callable[[str], None]
+OnMessage: TypeAlias = Callable[[str], None]
 
 
 @contextmanager
@@ -202,9 +202,9 @@ def compare(
     folder: Path | None,
     workers: int = 1,
     bars: Bars = silent,
-    say: Say = lambda _: None,
+    on_message: OnMessage = lambda _: None,
 ) -> Comparison:
-    """Play all problems in turn; one without data or players is left out, which `say` is told."""
+    """Play all problems in turn; one without data or players is left out, which `on_message` is told."""
     count("workers", workers, most=MOST_WORKERS)
     outcomes, left_out = list[Outcome](), dict[str, str]()
     for benchmark in (BENCHMARKS[name] for name in request.problems):
@@ -214,7 +214,7 @@ def compare(
             outcomes.append(match.outcome())
             continue
         left_out[benchmark.name] = why if match is None else match.why_nobody
-        say(f"{benchmark.name} is left out: {left_out[benchmark.name]}")
+        on_message(f"{benchmark.name} is left out: {left_out[benchmark.name]}")
     comparison = Comparison(tuple(outcomes), left_out)
     if folder is not None:
         folders.finish(folder, comparison)
@@ -250,8 +250,8 @@ class Match:
         reasons = {name: why_not(name, problem, request.engine) for name in request.agents}
         self.left_out = {name: why for name, why in reasons.items() if why}
         self.agents = [name for name in request.agents if name not in self.left_out]
-        self.pairs = [(name, *pair) for name in self.agents for pair in benchmark.against(self.rows[name])]
-        self.ours = list(dict.fromkeys([benchmark.main, *(against for _, against, _ in self.pairs)]))
+        self.pairs = [(name, *pair) for name in self.agents for pair in benchmark.references(self.rows[name])]
+        self.ours = list(dict.fromkeys([benchmark.main, *(reference for _, reference, _ in self.pairs)]))
         also = [name for name in benchmark.also if not why_not(name, problem, request.engine)]
         others_of_ours = [name for name in (*self.ours, *also) if name not in (benchmark.main, *self.agents)]
         self.pairs += [(name, benchmark.main, "ours") for name in others_of_ours]

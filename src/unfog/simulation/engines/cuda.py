@@ -144,9 +144,9 @@ def numbers(problem: GaussianProblem, agent: Agent, decompose: bool, host_draws:
         "SEES": int(agent.sees_context),
         "PRIVILEGED": int(agent.can.see_bias is not None),
         "DECOMPOSE": int(decompose),
-        "LIMITED": int(agent.limit is not None),
+        "LIMITED": int(agent.clip_sd is not None),
     }
-    settings = {"TIE": TIE, "REWARD_VAR": problem.reward_var, "LIMIT": agent.limit or 0.0}
+    settings = {"TIE": TIE, "REWARD_VAR": problem.reward_var, "LIMIT": agent.clip_sd or 0.0}
     settings |= {"TRUST": learner.trust if isinstance(learner, Scaled) else 0.0}
     for field in ("level", "tail", "growth", "patience"):
         settings[field.upper()] = vars(chooser)[field] if bounds else 1.0

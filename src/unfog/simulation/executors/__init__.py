@@ -77,30 +77,30 @@ def played(engine: Engine, jobs: Sequence[Job], task: Task, tick: Tick) -> list[
     return [engine.run(jobs[piece.setting], piece.trials, tick) for piece in task]
 
 
-def executor(on: str | None, workers: int | None = None) -> Executor | None:
+def make_executor(name: str | None, workers: int | None = None) -> Executor | None:
     """The executor of this name, with so many workers; None leaves the choice to the plan.
 
     `dask` and `ray` start worker processes on this machine, all cores unless told. With an address they go to
     the cluster there, for as many workers as it has unless told; `ray` goes where RAY_ADDRESS says.
     """
-    if on is None:
+    if name is None:
         return None
     from unfog.simulation.executors.cluster import MOST_PORT, endpoint
     from unfog.simulation.executors.local import Processes, Serial, cores
 
-    name, _, address = on.partition("://") if isinstance(on, str) else ("", "", "")
+    kind, _, address = name.partition("://") if isinstance(name, str) else ("", "", "")
     workers = None if workers is None else count("workers", workers, most=MOST_WORKERS)
-    if on == "serial":
+    if name == "serial":
         if workers is not None and workers > 1:
             raise InputError("workers", workers, "1 on 'serial', which is this process alone")
         return Serial()
-    if on == "processes":
+    if name == "processes":
         return Processes(workers or cores())
-    if name not in ("dask", "ray") or (on != name and not address):
-        raise InputError("on", display(on), ALLOWED, nearest(name, NAMES))
+    if kind not in ("dask", "ray") or (name != kind and not address):
+        raise InputError("executor", display(name), ALLOWED, nearest(kind, NAMES))
     if address and endpoint(address) is None:
-        raise InputError("on", repr(on), f"{name}://HOST:PORT, PORT a number from 1 to {MOST_PORT}")
-    return _make_remote(name, address, workers)
+        raise InputError("executor", repr(name), f"{kind}://HOST:PORT, PORT a number from 1 to {MOST_PORT}")
+    return _make_remote(kind, address, workers)
 
 
 def _make_remote(name: str, address: str, workers: int | None) -> Executor:
@@ -118,6 +118,6 @@ def _make_remote(name: str, address: str, workers: int | None) -> Executor:
     try:
         return Dask(f"tcp://{address}" if address else None, workers)
     except InputError as error:
-        if error.field != "on":
+        if error.field != "executor":
             raise
-        raise InputError("on", repr(f"dask://{address}"), error.allowed) from None
+        raise InputError("executor", repr(f"dask://{address}"), error.allowed) from None

@@ -42,7 +42,7 @@ def refuse_silence(address: str, whom: str) -> None:
     try:
         socket.create_connection(target, PATIENCE).close()
     except (OSError, UnicodeError) as error:
-        raise InputError("on", repr(address), f"{whom} that answers ({error})") from None
+        raise InputError("executor", repr(address), f"{whom} that answers ({error})") from None
 
 
 class Cluster(Protocol):
@@ -60,12 +60,12 @@ class Cluster(Protocol):
         ...
 
 
-def parcel(engine: Engine, jobs: Sequence[Job], on: str, dumps: Callable[[Any], bytes]) -> Parcel:
+def parcel(engine: Engine, jobs: Sequence[Job], executor: str, dumps: Callable[[Any], bytes]) -> Parcel:
     """Pack engine and jobs; raises if something cannot be pickled.
 
     `dumps` is the cluster's own, which includes what the script defines: no worker runs that script.
     """
-    refuse_what_cannot_travel(jobs, "on", on, "serial")
+    refuse_what_cannot_travel(jobs, "executor", executor, "serial")
     return tuple(sys.path), dumps((engine, tuple(jobs)))
 
 

@@ -59,7 +59,7 @@ class Dask:
             self.workers = number or sum(client.nthreads().values())
         if not self.workers:
             allowed = f"a scheduler with workers: start some with `dask worker {address}`"
-            raise InputError("on", repr(address), allowed)
+            raise InputError("executor", repr(address), allowed)
 
     def __repr__(self) -> str:
         return f"Dask({self.address!r}, {self.workers})"
@@ -189,7 +189,9 @@ def _connect(address: str) -> Iterator[Any]:
         try:
             client = distributed.Client(address, timeout=PATIENCE)
         except (OSError, ValueError) as error:
-            raise InputError("on", repr(address), f"a scheduler of Dask that answers ({error})") from None
+            raise InputError(
+                "executor", repr(address), f"a scheduler of Dask that answers ({error})"
+            ) from None
         with client:
             yield client
 

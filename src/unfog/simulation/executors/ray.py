@@ -182,7 +182,7 @@ def _joined(address: str, workers: int) -> Iterator[None]:
         words = (str(error).splitlines() or [""])[0]
         if address == LOCAL:
             raise WorkerDiedError(f"Ray could not start on this machine ({words})") from error
-        raise InputError("on", repr(address), f"a cluster of Ray that answers ({words})") from error
+        raise InputError("executor", repr(address), f"a cluster of Ray that answers ({words})") from error
     try:
         yield
     finally:

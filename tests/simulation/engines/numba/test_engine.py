@@ -115,7 +115,7 @@ def test_odd_channels_change_nothing(channel: str) -> None:
 def test_what_is_absurd_is_brought_within_reach_as_with_numpy() -> None:
     """A limit of one deviation touches a third of readings, contexts and rewards."""
     made = job(["unfog", "unfog-delayed", "unfog-oracle"], problem())
-    agree(made._replace(agents=tuple(replace(agent, limit=1.0) for agent in made.agents)))
+    agree(made._replace(agents=tuple(replace(agent, clip_sd=1.0) for agent in made.agents)))
 
 
 @pytest.mark.slow

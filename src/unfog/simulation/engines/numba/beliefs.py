@@ -93,7 +93,7 @@ def _denoise_tallied(player: Player, emission: Emission, first: int, total: Arra
     agent, setup, known = player.agent, player.runner.setup, player.problem.knowledge()
     noisy = rounds.mask_lost(agent, setup, offered(emission, np.asarray(first)))
     numbers = gains(agent, setup, known, first, noisy.shape[1])
-    limit = np.inf if agent.limit is None else float(agent.limit)
+    limit = np.inf if agent.clip_sd is None else float(agent.clip_sd)
     reach = Reach(limit, ready(setup.context_mean), ready(setup.context_var))
     mean, true, buffer = np.empty(noisy.shape), np.empty(noisy.shape), np.zeros((3, noisy.shape[-1]))
     follower(noisy.shape[-1])(

@@ -46,7 +46,7 @@ COST = Cost(500, 3.0, call=6e-6, each=5e-7, root=2e-9, arm=3e-10, past=0.0, shar
 
 def make_rules(agent: Agent, known: Knowledge) -> Rules:
     """The agent's settings as numbers."""
-    chooser, limit = agent.chooser, np.inf if agent.limit is None else float(agent.limit)
+    chooser, limit = agent.chooser, np.inf if agent.clip_sd is None else float(agent.clip_sd)
     if known.reward_var is None:
         raise ValueError(f"{agent.name}: there is no kernel for such rewards")
     of_all = float(known.reward_var), limit, agent.sees_context
