@@ -24,7 +24,7 @@ import numpy as np
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import named
-from unfog.agents.round import Offer
+from unfog.agents.round import Observation
 from unfog.channel.knowledge import masked_shrinkage
 from unfog.maths.arrays import Array, Ints, take
 from unfog.worlds import GaussianProblem
@@ -137,7 +137,7 @@ def play(
     arms, known = told.arms(), told.knowledge()
     source = np.random.default_rng([SEED, *seeds])  # of choosers that draw
     features = told.truth({"theta": np.zeros((len(seeds), DIM)), "bias": np.zeros(arms * DIM)}).features
-    made = [rounds.begin(agent, known) for agent in agents]
+    made = [rounds.start(agent, known) for agent in agents]
     setups, memories = [one for one, _ in made], [one for _, one in made]
     theta, lost = np.stack([world.theta for world in worlds]), np.zeros((len(agents), len(seeds)))
     for t, one in enumerate(drawn(worlds, arms, share, seeds)):
@@ -149,10 +149,12 @@ def play(
             return worth(arm) + noise
 
         flat = (len(seeds), arms * DIM)
-        offer = Offer(one.noisy.reshape(flat), one.mask.reshape(flat), time=np.asarray(t))
+        observation = Observation(one.noisy.reshape(flat), one.mask.reshape(flat), round=np.asarray(t))
         for i, agent in enumerate(agents):
             normals = source.standard_normal((len(seeds), agent.chooser.normals(known)))
-            memories[i], decision = rounds.play(agent, setups[i], memories[i], features, offer, normals, pay)
+            memories[i], decision = rounds.play(
+                agent, setups[i], memories[i], features, observation, normals, pay
+            )
             lost[i] += worth(one.best) - worth(decision.arm)
     return lost
 

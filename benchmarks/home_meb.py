@@ -37,7 +37,7 @@ from unfog.maths.arrays import Array, Ints, pick
 from unfog.maths.random import RoundDraws
 from unfog.maths.statistics import estimate
 from unfog.simulation.job import Nature, truth_draws
-from unfog.simulation.player import offered
+from unfog.simulation.player import make_observation
 from unfog.worlds.problem import Problem
 
 SPEC, RESULT = "baseline-meb", Path(__file__).parent / "results" / "home-meb.json"
@@ -61,7 +61,7 @@ class Losses(NamedTuple):
 def choice(agent: Agent, view: View, normals: Array) -> tuple[Ints, Array | None, Array]:
     """The arm, its probability where the learner asks for it, and the probability of the first arm."""
     if isinstance(agent.chooser, ClippedOptimism):
-        arm, told = agent.chooser.choose_telling(view, normals)
+        arm, told = agent.chooser.choose_and_report(view, normals)
         return arm, told, np.broadcast_to(agent.chooser.shares(view)[..., 0], arm.shape)
     arm = agent.chooser.choose(view, normals)
     if isinstance(agent.chooser, ClippedThompson):
@@ -74,16 +74,18 @@ def play(agent: Agent, problem: Problem, trials: int, number: int) -> Losses:
     told = range(trials)
     truth = problem.truth(truth_draws(SEED, told, problem.truth_draws()))
     known, features = problem.knowledge(), truth.features
-    setup, memory = rounds.begin(agent, known)
+    setup, memory = rounds.start(agent, known)
     nature, draws = Nature(problem, SEED, told), RoundDraws(SEED, told, "agent", agent.chooser.normals(known))
     lost = np.zeros((3, trials))
     for t in range(number):
         if t % BLOCK == 0:
             normals, mine = nature.next(BLOCK)[0], draws.next(BLOCK)
         emission = problem.emit(truth, normals[:, t % BLOCK], np.asarray(t))
-        considered = rounds.consider(agent, setup, memory, features, offered(emission, np.asarray(t)))
+        considered = rounds.consider(
+            agent, setup, memory, features, make_observation(emission, np.asarray(t))
+        )
         arm, chance, first = choice(agent, considered.view, mine[:, t % BLOCK])
-        heard = chance if agent.can.tell_choice else None
+        heard = chance if agent.can.report_choice else None
         decision = rounds.taken(agent, setup, features, considered, arm, heard)
         scores = features.at(emission.context).scores(truth.theta)
         paid = problem.reward(pick(scores, arm), normals[:, t % BLOCK])

@@ -215,7 +215,7 @@ def test_many_are_small() -> None:
 
 
 def test_the_memory_of_an_agent_comes_back() -> None:
-    setup, memory = rounds.begin(AGENTS["unfog"], KNOWN)
+    setup, memory = rounds.start(AGENTS["unfog"], KNOWN)
     assert same(read(memory), memory)
     assert digest(read(setup)) == digest(setup)
 

@@ -44,9 +44,9 @@ NAMED = {  # of modules that have no list of their own, or one in another order 
     "unfog.theory": (),
     "unfog.agents.base": ("Denoiser", "Learner", "Chooser", "View", "Privilege", "Evidence"),
     "unfog.agents.round": (
-        "Offer",
+        "Observation",
         "Decision",
-        "begin",
+        "start",
         "decide",
         "observe",
         "reward",

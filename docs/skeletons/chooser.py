@@ -1,7 +1,7 @@
 """A chooser to start from.
 
 The docstring of its class says how it chooses, with the formula and its reference (CONTRIBUTING.md). It gets
-standard normals, as many as it says, and says with which probability it takes every arm. `view.among` puts
+standard normals, as many as it says, and says with which probability it takes every arm. `view.mask` puts
 arms that may not be chosen below others.
 """
 

@@ -1,7 +1,7 @@
 """A denoiser to start from.
 
 The docstring of its class says what it believes, with the formula and its reference (CONTRIBUTING.md).
-What it can do beyond its contract it declares: it inherits a protocol of agents/base.py too, like `Expects`.
+What it can do beyond its contract: it inherits protocols of agents/base.py too, such as `PredictsReading`.
 """
 
 from dataclasses import dataclass

@@ -16,8 +16,8 @@ from unfog.agents.base import (
     Evidence,
     Learner,
     LooksBack,
-    Privileged,
     Rewinds,
+    SeesBias,
     Smooths,
 )
 from unfog.agents.baselines import BASELINES
@@ -311,7 +311,11 @@ def check_an_agent_can_do_what_its_parts_declare(name: str) -> None:
         parts = agent.denoiser, agent.learner, agent.chooser
         able = tuple(part for kind in DECLARED[name] for part in parts if kind in type(part).__mro__)
         lag = agent.denoiser.lag if isinstance(agent.denoiser, Smooths) else 0
-        asked = {"revise": agent.sees_context, "revisit": lag > 0, "tell_choice": agent.learner.hears != ""}
+        asked = {
+            "revise": agent.sees_context,
+            "revisit": lag > 0,
+            "report_choice": agent.learner.needs_report != "",
+        }
         whole = len(able) == len(DECLARED[name]) and asked.get(name, True)
         expected = None if not whole else able if len(able) > 1 else able[0]
         assert vars(agent.can)[name] == expected, agent.name
@@ -453,7 +457,7 @@ class Wants(Conjugate):
     """It needs to correct and to be told."""
 
     name = "wants"
-    needs = (Privileged, Corrects)
+    needs = (SeesBias, Corrects)
 
 
 def test_what_a_learner_needs_or_forgets_is_said_by_name() -> None:
@@ -463,7 +467,7 @@ def test_what_a_learner_needs_or_forgets_is_said_by_name() -> None:
     mute: Any = Mute
     assert refused(learner=mute()).startswith("mine.learner: Mute has no rewards; allowed: ")
     assert refused(learner=Single()).startswith("mine.learner.needs: <class")
-    assert refused(learner=Wants()).endswith("beside it a denoiser that is told the bias (Privileged)")
+    assert refused(learner=Wants()).endswith("beside it a denoiser that is told the bias (SeesBias)")
     assert "true contexts that come late" in refused(denoiser=KnownBias(), learner=Wants())
 
 

@@ -19,7 +19,7 @@ from unfog.agents.agent import Agent
 from unfog.agents.base import Denoiser, Privilege
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.denoise import Empirical
-from unfog.agents.round import Offer
+from unfog.agents.round import Observation
 from unfog.channel.knowledge import Knowledge, as_told
 from unfog.features import Context, MapBuilder
 from unfog.features import link as laws
@@ -175,12 +175,12 @@ TOLD = ("empirical", "mixture", "bayes-oracle")  # of the law of contexts more t
 def test_agents(agent: Agent, rng: np.random.Generator) -> None:
     def play(known: Knowledge, actions: Array, bias: Array, played: tuple[Array, ...]) -> list[Any]:
         told = Privilege(bias) if agent.can.see_bias else None
-        setup, memory = rounds.begin(agent, known, told, late=False)  # compiled ones are told at once
+        setup, memory = rounds.start(agent, known, told, late=False)  # compiled ones are told at once
         features, decisions = quadratic(actions), []
         for t in range(N):
             noisy, context, reward, normals = (part[t] for part in played)
-            decision = rounds.decide(agent, setup, memory, features, Offer(noisy), normals)
-            memory = rounds.observe(agent, setup, memory, Offer(noisy))
+            decision = rounds.decide(agent, setup, memory, features, Observation(noisy), normals)
+            memory = rounds.observe(agent, setup, memory, Observation(noisy))
             memory, decision = rounds.reward(agent, setup, memory, decision, reward)
             if agent.sees_context:
                 memory, decision = rounds.reveal(agent, setup, memory, decision, context)

@@ -12,7 +12,7 @@ from tests.problems import random_knowledge, spd
 from unfog.agents import grow
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
-from unfog.agents.base import Chain, Grows, Learner
+from unfog.agents.base import Grows, Learner, RunsChain
 from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.denoise import Exact, Incomplete
 from unfog.agents.learn import (
@@ -29,7 +29,7 @@ from unfog.agents.learn import (
     Sites,
     Smoothing,
 )
-from unfog.agents.round import Decision, Memory, Offer, Setup
+from unfog.agents.round import Decision, Memory, Observation, Setup
 from unfog.channel.knowledge import Knowledge
 from unfog.features.per_arm import PerArm
 from unfog.maths import gaussian
@@ -86,7 +86,7 @@ class Play:
         self.features = PerArm(arms, D)
         self.setup: Setup
         self.memory: Memory
-        self.setup, self.memory = rounds.begin(mine, self.known)
+        self.setup, self.memory = rounds.start(mine, self.known)
 
     def decide(self, t: int, arms: Any = None) -> Decision:
         rng = np.random.default_rng([5, t])
@@ -94,10 +94,10 @@ class Play:
         if self.features.arms == NEW and arms is None:
             arms = OFFERED
         mask = None if arms is None else np.broadcast_to(arms, (TRIALS, self.features.arms))
-        offer = Offer(noisy, time=np.asarray(t), arms=mask)
+        observation = Observation(noisy, round=np.asarray(t), arms=mask)
         self._step(rng)
-        made = rounds.decide(self.agent, self.setup, self.memory, self.features, offer, normals)
-        self.memory = rounds.observe(self.agent, self.setup, self.memory, offer)
+        made = rounds.decide(self.agent, self.setup, self.memory, self.features, observation, normals)
+        self.memory = rounds.observe(self.agent, self.setup, self.memory, observation)
         return made
 
     def _step(self, rng: np.random.Generator) -> None:
@@ -287,7 +287,7 @@ def test_every_learner_of_the_house_grows() -> None:
     for learner in (FIXED | CHAINS).values():
         assert isinstance(learner, Grows)
     assert {type(x) for x in CHAINS.values()} | {Laplace} == {
-        type(x) for x in (FIXED | CHAINS).values() if isinstance(x, Chain)
+        type(x) for x in (FIXED | CHAINS).values() if isinstance(x, RunsChain)
     }
 
 
@@ -316,7 +316,7 @@ def test_who_cannot_is_refused_by_name() -> None:
     old, new = knowledge(OLD, True), knowledge(NEW, True)
     mine = Agent("mine", Exact(), Fixed(), Thompson())
     with pytest.raises(InputError, match=r"^arms: the learner 'fixed' of 'mine'; allowed: .*\(Grows\)$"):
-        grow.grown(mine, old, new, *rounds.begin(mine, old))
+        grow.grown(mine, old, new, *rounds.start(mine, old))
 
 
 BLOCKY, PIECE = knowledge(NEW, True), knowledge(NEW, False)
@@ -339,4 +339,4 @@ def test_other_knowledge_is_refused() -> None:
     for in_blocks, new, told in WRONG.values():
         old, mine = knowledge(OLD, in_blocks), agent(Conjugate())
         with pytest.raises(InputError, match=told):
-            grow.grown(mine, old, new, *rounds.begin(mine, old))
+            grow.grown(mine, old, new, *rounds.start(mine, old))

@@ -12,7 +12,7 @@ from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.learn import Conjugate
-from unfog.agents.round import Decision, Memory, Offer, Setup, Several
+from unfog.agents.round import Decision, Memory, Observation, Setup, Several
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Problem
@@ -38,16 +38,18 @@ def drawn_features(problem: Problem) -> FeatureMap:
 def played(agent: Agent, problem: Problem, rewards: list[float]) -> tuple[Setup, Memory, Decision]:
     """A decision, after as many rounds as there are rewards, as if these were what was paid."""
     rng, known, features = np.random.default_rng(4), problem.knowledge(), drawn_features(problem)
-    setup, memory = rounds.begin(agent, known)
+    setup, memory = rounds.start(agent, known)
     size = agent.chooser.normals(known)
 
-    def decide() -> tuple[Decision, Offer]:
-        offer = Offer(known.context_mean + rng.standard_normal((1, len(known.context_mean))))
-        return rounds.decide(agent, setup, memory, features, offer, rng.standard_normal((1, size))), offer
+    def decide() -> tuple[Decision, Observation]:
+        observation = Observation(known.context_mean + rng.standard_normal((1, len(known.context_mean))))
+        return rounds.decide(
+            agent, setup, memory, features, observation, rng.standard_normal((1, size))
+        ), observation
 
     for paid in rewards:
-        decision, offer = decide()
-        memory = rounds.observe(agent, setup, memory, offer)
+        decision, observation = decide()
+        memory = rounds.observe(agent, setup, memory, observation)
         memory, _ = rounds.reward(agent, setup, memory, decision, np.full(1, paid))
     return setup, memory, decide()[0]
 
@@ -122,13 +124,15 @@ def test_readings_are_foretold_with_all_that_is_known_of_the_bias() -> None:
 def test_readings_of_a_unit_are_foretold_by_its_own_bias() -> None:
     agent, problem = AGENTS["unfog"], random_problem(6)
     known, features = problem.knowledge(), drawn_features(problem)
-    setup, memory = rounds.begin(agent, known, several=Several(2, (1,)))
+    setup, memory = rounds.start(agent, known, several=Several(2, (1,)))
     normals, far = np.zeros((1, agent.chooser.normals(known))), known.context_mean[None] + 3.0
     for _ in range(50):
-        memory = rounds.observe(agent, setup, memory, Offer(far, unit=np.array([1])))
+        memory = rounds.observe(agent, setup, memory, Observation(far, unit=np.array([1])))
     means = []
     for unit in (0, 1):
-        decision = rounds.decide(agent, setup, memory, features, Offer(far, unit=np.array([unit])), normals)
+        decision = rounds.decide(
+            agent, setup, memory, features, Observation(far, unit=np.array([unit])), normals
+        )
         law = foretold(agent, setup, memory, decision)
         assert law is not None
         means.append(law[0][0] - known.context_mean)

@@ -48,7 +48,7 @@ from unfog.agents.denoise import (
 )
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.learn import Conjugate, Hetero, Revisable, revisable
-from unfog.agents.round import Decision, Memory, Offer, Setup
+from unfog.agents.round import Decision, Memory, Observation, Setup
 from unfog.features import Context
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
@@ -165,7 +165,7 @@ def check_privilege(agent: Agent) -> None:
     """It is for the privileged alone, and they cannot do without."""
     wrong = None if agent.can.see_bias else Privilege(make_world()[0].bias)
     with pytest.raises(ValueError, match=f"^{agent.name}: privilege must be given to privileged agents"):
-        rounds.begin(agent, KNOWN, wrong)
+        rounds.start(agent, KNOWN, wrong)
 
 
 def check_who_is_shown_contexts(agent: Agent, played: Played) -> None:
@@ -194,7 +194,7 @@ def check_observing(agent: Agent, played: Played) -> None:
     """It is for the channel alone."""
     setup, memory = begin(agent, played.truth)
     for r in played.rounds[:3]:
-        before, memory = memory, rounds.observe(agent, setup, memory, Offer(r.noisy))
+        before, memory = memory, rounds.observe(agent, setup, memory, Observation(r.noisy))
         assert memory.learner is before.learner
         learns = len(leaves(memory.denoiser)) > 0 and not agent.awaits_context
         assert same_bits(memory.denoiser, before.denoiser) != learns
@@ -206,10 +206,10 @@ def check_decisions_with_probabilities(agent: Agent, played: Played) -> None:
     setup, memory = begin(agent, truth)
     width = agent.chooser.normals(KNOWN)
     for number, r in enumerate(played.rounds[:3]):
-        offer = Offer(r.noisy, time=np.asarray(number))
+        observation = Observation(r.noisy, round=np.asarray(number))
         normals = np.tile(r.normals, 8)[:, :width]
         draws = np.random.default_rng(number).standard_normal((5, TRIALS, width))
-        told = agent, setup, memory, truth.features, offer
+        told = agent, setup, memory, truth.features, observation
         considered = rounds.consider(*told)
         arm, chances = agent.chooser.choose_with_probabilities(considered.view, normals, draws)
         made = rounds.taken(agent, setup, truth.features, considered, arm)
@@ -217,7 +217,7 @@ def check_decisions_with_probabilities(agent: Agent, played: Played) -> None:
         assert same_bits(made[:2], right[:2])
         np.testing.assert_array_equal(chances, rounds.probabilities(*told, draws))
         seen = rounds.observed(agent, setup, memory, made)
-        assert same_bits(seen, rounds.observe(agent, setup, memory, offer))
+        assert same_bits(seen, rounds.observe(agent, setup, memory, observation))
         memory, decision = rounds.reward(agent, setup, seen, made, r.reward)
         if agent.sees_context:
             memory, _ = rounds.reveal(agent, setup, memory, decision, r.context)
@@ -269,10 +269,10 @@ def test_play_is_decide_observe_and_reward() -> None:
             asked.append(arm)
             return played[0].reward
 
-        told = agent, setup, memory, truth.features, Offer(played[0].noisy), played[0].normals
+        told = agent, setup, memory, truth.features, Observation(played[0].noisy), played[0].normals
         after, decision = rounds.play(*told, pay)
         again = rounds.decide(*told)
-        right = rounds.observe(agent, setup, memory, Offer(played[0].noisy))
+        right = rounds.observe(agent, setup, memory, Observation(played[0].noisy))
         right, _ = rounds.reward(agent, setup, right, again, played[0].reward)
         assert same_bits(after, right)
         np.testing.assert_array_equal(asked, [again.arm])
@@ -292,9 +292,9 @@ def in_order(agent: Agent, order: str, world: tuple[Truth, list[Round]]) -> tupl
             width = agent.can.sample.normals(KNOWN, len(decisions))
             drawn = np.random.default_rng(len(decisions)).standard_normal((TRIALS, width))
             memory = rounds.advance_chain(agent, setup, memory, drawn)
-        offer, paid = Offer(r.noisy), (r.reward > 1).astype(float) if binary else r.reward
-        decision = rounds.decide(agent, setup, memory, truth.features, offer, r.normals)
-        memory = rounds.observe(agent, setup, memory, offer)
+        observation, paid = Observation(r.noisy), (r.reward > 1).astype(float) if binary else r.reward
+        decision = rounds.decide(agent, setup, memory, truth.features, observation, r.normals)
+        memory = rounds.observe(agent, setup, memory, observation)
         for event in order:
             if event == "r":
                 memory, decision = rounds.reward(agent, setup, memory, decision, paid)
@@ -326,9 +326,9 @@ def test_a_reward_and_its_context_come_in_either_order(agent: Agent) -> None:
 def check_that_play_takes_a_context_in_first(agent: Agent, truth: Truth, played: list[Round]) -> None:
     r, (setup, memory) = played[0], begin(agent, truth)
     paid = (r.reward > 1).astype(float) if agent.learner.rewards == "bernoulli" else r.reward
-    told = agent, setup, memory, truth.features, Offer(r.noisy), r.normals
+    told = agent, setup, memory, truth.features, Observation(r.noisy), r.normals
     after, decision = rounds.play(*told, lambda arm: paid, r.context)
-    right = rounds.observe(agent, setup, memory, Offer(r.noisy))
+    right = rounds.observe(agent, setup, memory, Observation(r.noisy))
     right, known = rounds.reveal(agent, setup, right, rounds.decide(*told), r.context)
     right, _ = rounds.reward(agent, setup, right, known, paid)
     assert same_bits(after, right)
@@ -360,9 +360,9 @@ def check_who_awaits_the_context_learns_nothing_before(name: str) -> None:
     truth, played = make_world()
     agent = AGENTS[name]
     setup, memory = begin(agent, truth)
-    offer = Offer(played[0].noisy)
-    decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
-    assert rounds.observe(agent, setup, memory, offer)[:2] == memory[:2]
+    observation = Observation(played[0].noisy)
+    decision = rounds.decide(agent, setup, memory, truth.features, observation, played[0].normals)
+    assert rounds.observe(agent, setup, memory, observation)[:2] == memory[:2]
     after, kept = rounds.reward(agent, setup, memory, decision, played[0].reward)
     assert after is memory
     assert kept.reward is played[0].reward
@@ -378,8 +378,8 @@ def shuffled(agent: Agent, seed: int, hidden: set[int]) -> tuple[list[Decision],
     setup, memory = begin(agent, truth)
     decisions = []
     for r in played:
-        decisions.append(rounds.decide(agent, setup, memory, truth.features, Offer(r.noisy), r.normals))
-        memory = rounds.observe(agent, setup, memory, Offer(r.noisy))
+        decisions.append(rounds.decide(agent, setup, memory, truth.features, Observation(r.noisy), r.normals))
+        memory = rounds.observe(agent, setup, memory, Observation(r.noisy))
     events = [("r", t) for t in range(ROUNDS)]
     if agent.sees_context:
         events += [("c", t) for t in range(ROUNDS) if t not in hidden]
@@ -468,10 +468,10 @@ def test_a_context_that_says_nothing_new_changes_nothing(name: str) -> None:
     agent = AGENTS[name]
     setup, memory = begin(agent, truth)
     r, later = played[0], played[1]
-    decision = rounds.decide(agent, setup, memory, truth.features, Offer(r.noisy), r.normals)
-    memory = rounds.observe(agent, setup, memory, Offer(r.noisy))
-    second = rounds.decide(agent, setup, memory, truth.features, Offer(later.noisy), later.normals)
-    memory = rounds.observe(agent, setup, memory, Offer(later.noisy))
+    decision = rounds.decide(agent, setup, memory, truth.features, Observation(r.noisy), r.normals)
+    memory = rounds.observe(agent, setup, memory, Observation(r.noisy))
+    second = rounds.decide(agent, setup, memory, truth.features, Observation(later.noisy), later.normals)
+    memory = rounds.observe(agent, setup, memory, Observation(later.noisy))
     memory, second = rounds.reward(agent, setup, memory, second, later.reward)
     memory, _ = rounds.reveal(agent, setup, memory, second, later.context)
     told = np.where(np.arange(TRIALS)[:, None] == 2, r.context, np.nan)
@@ -492,8 +492,8 @@ def test_a_context_known_in_part_is_weighed_by_what_is_believed_by_then(name: st
     truth, played = make_world()
     agent, r = AGENTS[name], played[0]
     setup, memory = begin(agent, truth)
-    decision = rounds.decide(agent, setup, memory, truth.features, Offer(r.noisy), r.normals)
-    memory = rounds.observe(agent, setup, memory, Offer(r.noisy))
+    decision = rounds.decide(agent, setup, memory, truth.features, Observation(r.noisy), r.normals)
+    memory = rounds.observe(agent, setup, memory, Observation(r.noisy))
     memory, decision = rounds.reward(agent, setup, memory, decision, r.reward)
     theta, part = belief(agent, memory), np.where(np.arange(D) > 0, np.nan, r.context)
     assert agent.can.revise is not None
@@ -518,10 +518,10 @@ def test_what_one_trial_is_told_is_nothing_to_the_others(name: str) -> None:
     truth, played = make_world()
     agent, (r, later) = AGENTS[name], played[:2]
     setup, memory = begin(agent, truth)
-    decision = rounds.decide(agent, setup, memory, truth.features, Offer(r.noisy), r.normals)
-    memory = rounds.observe(agent, setup, memory, Offer(r.noisy))
+    decision = rounds.decide(agent, setup, memory, truth.features, Observation(r.noisy), r.normals)
+    memory = rounds.observe(agent, setup, memory, Observation(r.noisy))
     memory, decision = rounds.reward(agent, setup, memory, decision, r.reward)
-    memory = rounds.observe(agent, setup, memory, Offer(later.noisy))
+    memory = rounds.observe(agent, setup, memory, Observation(later.noisy))
     part = np.where((np.arange(TRIALS)[:, None] == 2) & (np.arange(D) > 0), np.nan, r.context)
     found = [rounds.reveal(agent, setup, memory, decision, told)[0] for told in (r.context, part)]
     others = np.arange(TRIALS) != 2
@@ -539,7 +539,7 @@ def observed(agent: Agent, number: int) -> Iterator[tuple[Setup, Memory, Array]]
     setup, memory = begin(agent, truth)
     for r in played[:number]:
         yield setup, memory, r.noisy
-        memory = rounds.observe(agent, setup, memory, Offer(r.noisy))
+        memory = rounds.observe(agent, setup, memory, Observation(r.noisy))
 
 
 def walking(step: float, number: int) -> tuple[Array, Array, Array, Array]:
@@ -606,30 +606,30 @@ def test_what_was_lost_is_not_a_number_to_those_who_know_of_gaps() -> None:
         setup, memory = begin(agent, truth)
         blank = np.nan if agent.takes_gaps else KNOWN.context_mean
         seen = np.where(mask > 0, noisy, blank)
-        offer = Offer(np.where(mask > 0, noisy, np.nan), mask)  # what was lost may be anything
-        decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
+        observation = Observation(np.where(mask > 0, noisy, np.nan), mask)  # what was lost may be anything
+        decision = rounds.decide(agent, setup, memory, truth.features, observation, played[0].normals)
         np.testing.assert_array_equal(decision.noisy, seen)
         right = agent.denoiser.predict(setup.denoiser, memory.denoiser, seen)
         # who looks back puts the same law together in another order
         slack = 0.0 if agent.can.look_back is None else 1e-12
         np.testing.assert_allclose(decision.context.mean, right.mean, rtol=0, atol=slack)
         if not agent.awaits_context:
-            after = rounds.observe(agent, setup, memory, offer)
+            after = rounds.observe(agent, setup, memory, observation)
             right = agent.denoiser.update(setup.denoiser, memory.denoiser, seen, None)
             assert same_bits(after.denoiser, right)
 
 
 def test_the_bias_of_a_round_is_told_to_the_privileged_alone() -> None:
     truth, played = make_world()
-    offer = Offer(played[0].noisy, bias=truth.bias + 3.0)
+    observation = Observation(played[0].noisy, bias=truth.bias + 3.0)
     for agent in AGENTS.values():
         setup, memory = begin(agent, truth)
-        told = rounds.view(agent, setup, memory, truth.features, offer)
-        plain = rounds.view(agent, setup, memory, truth.features, Offer(played[0].noisy))
+        told = rounds.view(agent, setup, memory, truth.features, observation)
+        plain = rounds.view(agent, setup, memory, truth.features, Observation(played[0].noisy))
         assert same_bits(told.context, plain.context) == (agent.can.see_bias is None)
         if agent.can.see_bias is not None:
-            other = rounds.begin(agent, KNOWN, Privilege(truth.bias + 3.0))
-            right = rounds.view(agent, *other, truth.features, Offer(played[0].noisy))
+            other = rounds.start(agent, KNOWN, Privilege(truth.bias + 3.0))
+            right = rounds.view(agent, *other, truth.features, Observation(played[0].noisy))
             assert same_bits(told.context, right.context)
 
 
@@ -643,16 +643,16 @@ def check_arms_and_time_reach_the_chooser(name: str, rng: np.random.Generator) -
     agent = Catalogue()[name]
     setup, memory = begin(agent, truth)
     arms = np.arange(K) == rng.integers(0, K, (TRIALS, 1))
-    offer = Offer(played[0].noisy, time=np.asarray(4), arms=arms)
-    seen = rounds.view(agent, setup, memory, truth.features, offer)
-    assert (seen.time, seen.arms) == (offer.time, offer.arms)
+    observation = Observation(played[0].noisy, round=np.asarray(4), arms=arms)
+    seen = rounds.view(agent, setup, memory, truth.features, observation)
+    assert (seen.round, seen.arms) == (observation.round, observation.arms)
     normals = rng.standard_normal((7, TRIALS, agent.chooser.normals(KNOWN)))
-    decision = rounds.decide(agent, setup, memory, truth.features, offer, normals[0])
+    decision = rounds.decide(agent, setup, memory, truth.features, observation, normals[0])
     np.testing.assert_array_equal(decision.arm, arms.argmax(-1))
     np.testing.assert_array_equal(decision.evidence.arm, decision.arm)
-    found = rounds.probabilities(agent, setup, memory, truth.features, offer, normals)
+    found = rounds.probabilities(agent, setup, memory, truth.features, observation, normals)
     np.testing.assert_allclose(found, arms, atol=1e-14)
-    every = offer._replace(arms=None)
+    every = observation._replace(arms=None)
     found = rounds.probabilities(agent, setup, memory, truth.features, every, normals)
     view = rounds.view(agent, setup, memory, truth.features, every)
     np.testing.assert_array_equal(found, agent.chooser.probabilities(view, normals))
@@ -681,8 +681,8 @@ def test_a_reward_or_a_pair_comes_once() -> None:
     for name in ("alg1", "alg2", "unfog-delayed", "late"):
         agent = AGENTS[name]
         setup, memory = begin(agent, truth)
-        offer = Offer(played[0].noisy)
-        decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
+        observation = Observation(played[0].noisy)
+        decision = rounds.decide(agent, setup, memory, truth.features, observation, played[0].normals)
         memory, decision = rounds.reward(agent, setup, memory, decision, played[0].reward)
         with pytest.raises(ValueError, match=f"{name}: the reward of this decision is there already"):
             rounds.reward(agent, setup, memory, decision, played[0].reward)
@@ -700,7 +700,7 @@ def test_what_a_reward_would_teach_counts_the_hidden_context() -> None:
 
 def check_what_a_reward_would_teach_counts_the_hidden_context(name: str) -> None:
     agent, (truth, played) = Catalogue()[name], make_world()
-    seen = rounds.view(agent, *begin(agent, truth), truth.features, Offer(played[0].noisy))
+    seen = rounds.view(agent, *begin(agent, truth), truth.features, Observation(played[0].noisy))
     trials = np.arange(TRIALS)
     arm = trials % 2
     spread = np.stack([seen.design.covariance(np.full(TRIALS, a)) for a in (0, 1)])[arm, trials]
@@ -720,7 +720,7 @@ def check_a_noise_of_its_own_is_refused_where_it_would_be_ignored(name: str) -> 
     truth, played = make_world()
     agent = AGENTS[name]
     setup, memory = begin(agent, truth)
-    offer = Offer(played[0].noisy, noise=np.eye(D))
+    observation = Observation(played[0].noisy, noise=np.eye(D))
     why = f"^noise: given for one reading; allowed: none: to the denoiser of '{name}' all readings are alike$"
     with pytest.raises(InputError, match=why):
-        rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals)
+        rounds.decide(agent, setup, memory, truth.features, observation, played[0].normals)

@@ -16,7 +16,7 @@ from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.choose import RandUcb
 from unfog.agents.denoise import Exact, Identity, UnknownNoise
 from unfog.agents.learn import Hetero
-from unfog.agents.round import Memory, Offer
+from unfog.agents.round import Memory, Observation
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 from unfog.worlds.problem import Truth
@@ -132,8 +132,8 @@ def test_a_reading_is_expected_to_be_what_the_joint_gaussian_has_it_to_be() -> N
         state = agent.denoiser.start(setup)
         for noisy in readings:
             state = agent.denoiser.update(setup, state, noisy, None)
-        assert agent.can.expect is not None
-        mean, variance = agent.can.expect.expected(setup, state)
+        assert agent.can.predict_reading is not None
+        mean, variance = agent.can.predict_reading.predict_reading(setup, state)
         before = name in ("gaps", "late")  # who expect what they did before any reading
         right_mean, right_cov = expected_reading([] if before else readings)
         tolerance = 2e-2 if name.startswith("robust") else 1e-10
@@ -155,7 +155,7 @@ def test_with_the_noise_unknown_a_reading_is_expected_to_be_as_wide_as_those_bef
         state = denoiser.update(setup, state, r.noisy, r.context if t % 2 else None)
         away = (r.noisy - r.context) ** 2 + np.diagonal(KNOWN.context_cov)
         total = total + (away if t % 2 else (r.noisy - KNOWN.context_mean) ** 2)
-    mean, variance = denoiser.expected(setup, state)
+    mean, variance = denoiser.predict_reading(setup, state)
     np.testing.assert_array_equal(mean, KNOWN.context_mean)
     np.testing.assert_allclose(variance, total / (1 + len(played)), rtol=1e-12)
 
@@ -180,7 +180,7 @@ def test_a_reward_is_expected_to_be_what_draws_say() -> None:
     agent = AGENTS["unfog"]
     setup, memory = begin(agent, truth)
     made = rounds.decide(
-        agent, setup, memory, truth.features, Offer(played[0].noisy), played[0].normals[:, :2]
+        agent, setup, memory, truth.features, Observation(played[0].noisy), played[0].normals[:, :2]
     )
     mean, variance = made.evidence.expected_reward(NOISE + made.evidence.context_variance())
     n = 200_000
@@ -234,8 +234,8 @@ def test_a_context_that_is_told_again_is_counted_once() -> None:
     truth, played = make_world()
     agent = AGENTS["late"]
     setup, memory = begin(agent, truth)
-    offer = Offer(played[0].noisy)
-    decision = rounds.decide(agent, setup, memory, truth.features, offer, played[0].normals[:, :2])
+    observation = Observation(played[0].noisy)
+    decision = rounds.decide(agent, setup, memory, truth.features, observation, played[0].normals[:, :2])
     context = np.array(played[0].context)
     context[2, 1] = -1e5
     for _ in range(3):

@@ -27,7 +27,7 @@ from unfog.agents.denoise import (
     UnknownNoise,
 )
 from unfog.agents.learn import Conjugate, Revisable
-from unfog.agents.round import Decision, Memory, Offer, Setup, Several
+from unfog.agents.round import Decision, Memory, Observation, Setup, Several
 from unfog.channel.knowledge import Knowledge
 from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
@@ -86,7 +86,7 @@ def story(shared: bool, seed: int = 5) -> Story:
 
 
 def started(agent: Agent, several: Several | None) -> tuple[Setup, Memory]:
-    return rounds.begin(agent, KNOWN, Privilege(BIAS) if agent.can.see_bias else None, several=several)
+    return rounds.start(agent, KNOWN, Privilege(BIAS) if agent.can.see_bias else None, several=several)
 
 
 def together(agent: Agent, told: Story) -> tuple[Setup, Memory, list[Decision]]:
@@ -98,9 +98,9 @@ def together(agent: Agent, told: Story) -> tuple[Setup, Memory, list[Decision]]:
         return rounds.reveal(agent, setup, memory, decisions[t], told.contexts[t])[0]
 
     for t in range(ROUNDS):
-        offer = Offer(told.noisy[t], unit=told.unit[t])
-        decision = rounds.decide(agent, setup, memory, features, offer, told.normals[t])
-        memory = rounds.observe(agent, setup, memory, offer)
+        observation = Observation(told.noisy[t], unit=told.unit[t])
+        decision = rounds.decide(agent, setup, memory, features, observation, told.normals[t])
+        memory = rounds.observe(agent, setup, memory, observation)
         memory, decision = rounds.reward(agent, setup, memory, decision, told.rewards[t])
         decisions.append(decision)
         if agent.sees_context and t >= 3:
@@ -203,11 +203,11 @@ def test_one_unit_is_no_axis() -> None:
         for several, unit in ((None, None), (Several(1, (TRIALS,)), np.zeros(TRIALS, int))):
             setup, memory = started(agent, several)
             for t in range(4):
-                offer = Offer(told.noisy[t], unit=unit)
+                observation = Observation(told.noisy[t], unit=unit)
                 decision = rounds.decide(
-                    agent, setup, memory, quadratic(told.actions), offer, told.normals[t]
+                    agent, setup, memory, quadratic(told.actions), observation, told.normals[t]
                 )
-                memory = rounds.observe(agent, setup, memory, offer)
+                memory = rounds.observe(agent, setup, memory, observation)
                 memory, decision = rounds.reward(agent, setup, memory, decision, told.rewards[t])
                 if agent.sees_context:
                     memory, _ = rounds.reveal(agent, setup, memory, decision, told.contexts[t])
@@ -242,9 +242,9 @@ def test_both_engines_keep_units_apart() -> None:
     agent, told = AGENTS["unfog"], story(False)
 
     def believed(known: Knowledge, noisy: Any, unit: Any) -> Any:
-        setup, memory = rounds.begin(agent, known, several=Several(UNITS, (TRIALS,)))
+        setup, memory = rounds.start(agent, known, several=Several(UNITS, (TRIALS,)))
         for t in range(3):
-            memory = rounds.observe(agent, setup, memory, Offer(noisy[t], unit=unit[t]))
+            memory = rounds.observe(agent, setup, memory, Observation(noisy[t], unit=unit[t]))
         return memory.denoiser
 
     right = believed(KNOWN, told.noisy, told.unit)

@@ -10,7 +10,7 @@ import unfog
 from tests.agents.world import same_bits
 from unfog.agents import round as rounds
 from unfog.agents.catalogue import Catalogue
-from unfog.agents.round import Offer
+from unfog.agents.round import Observation
 from unfog.agents.runner import Recent, Runner
 from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array, Ints
@@ -32,7 +32,7 @@ def lived(runner: Runner, noisy: Array, first: int = 0) -> list[int]:
     for t, reading in enumerate(noisy, first):
         unit = "" if runner.agent.can.look_back is not None else f"unit {t % 2}"
         normals = runner.draw()
-        considered = runner.consider(unit, Offer(reading, time=np.asarray(t)), FEATURES)
+        considered = runner.consider(unit, Observation(reading, round=np.asarray(t)), FEATURES)
         arm, chances = runner.choose(considered, normals, t)
         assert chances.sum() == pytest.approx(1)
         paid = float(arm > 1) if runner.agent.learner.rewards == "bernoulli" else arm - reading.sum()
@@ -63,12 +63,12 @@ def check_a_batch_is_its_trials_one_by_one(name: str) -> None:
     many = Runner(of_name(name), KNOWN, 7, trials)
     alone = [Runner(of_name(name), KNOWN, 7, [trial]) for trial in trials]
     for t in range(ROUNDS):
-        offer = Offer(noisy[t], time=np.asarray(t))
-        batch = many.play(offer, FEATURES, many.draw(), paying(-noisy[t].sum(-1)))
+        observation = Observation(noisy[t], round=np.asarray(t))
+        batch = many.play(observation, FEATURES, many.draw(), paying(-noisy[t].sum(-1)))
         if many.agent.sees_context:
             many.reveal("", batch, 0.5 * noisy[t])
         for i, runner in enumerate(alone):
-            considered = runner.consider("", Offer(noisy[t, [i]], time=np.asarray(t)), FEATURES)
+            considered = runner.consider("", Observation(noisy[t, [i]], round=np.asarray(t)), FEATURES)
             arm, _ = runner.choose(considered, runner.draw(), t)
             assert arm == batch.arm[i]
             decision = runner.take("", considered, arm, FEATURES)
@@ -82,12 +82,12 @@ def check_a_batch_is_its_trials_one_by_one(name: str) -> None:
 
 def test_it_plays_the_round_with_the_random_numbers_of_its_trial() -> None:
     agent, noisy = of_name("alg1"), readings()
-    runner, (setup, memory) = Runner(agent, KNOWN, 5, [2]), rounds.begin(agent, KNOWN)
+    runner, (setup, memory) = Runner(agent, KNOWN, 5, [2]), rounds.start(agent, KNOWN)
     normals = RoundDraws(5, [2], "agent", agent.chooser.normals(KNOWN)).next(ROUNDS)[0]
     for t in range(ROUNDS):
-        offer, paid = Offer(noisy[t]), noisy[t].sum(-1)
-        memory, wanted = rounds.play(agent, setup, memory, FEATURES, offer, normals[[t]], paying(paid))
-        decision = runner.play(offer, FEATURES, runner.draw(), paying(paid))
+        observation, paid = Observation(noisy[t]), noisy[t].sum(-1)
+        memory, wanted = rounds.play(agent, setup, memory, FEATURES, observation, normals[[t]], paying(paid))
+        decision = runner.play(observation, FEATURES, runner.draw(), paying(paid))
         assert decision.arm.tolist() == wanted.arm.tolist()
     assert same_bits(runner.memory().learner, memory.learner)
     assert same_bits(runner.memory().denoiser, memory.denoiser)
@@ -132,7 +132,7 @@ def test_units_have_channels_of_their_own_and_share_the_learner() -> None:
 def test_theta_is_worked_out_once_until_more_is_learnt() -> None:
     runner, reading = Runner(of_name("unfog"), KNOWN, 1), readings()[0]
     before = runner.theta()
-    considered = runner.consider("ann", Offer(reading), FEATURES)
+    considered = runner.consider("ann", Observation(reading), FEATURES)
     decision = runner.take("ann", considered, 1, FEATURES)
     assert runner.theta() is before
     runner.reward("ann", decision, 3.0)
@@ -145,7 +145,7 @@ def test_a_late_reward_is_learnt_with_what_is_believed_by_then() -> None:
     runner, noisy = Runner(of_name("unfog"), KNOWN, 1), readings()
     decisions = []
     for t in range(2):
-        considered = runner.consider("ann", Offer(noisy[t]), FEATURES)
+        considered = runner.consider("ann", Observation(noisy[t]), FEATURES)
         decisions.append(runner.take("ann", considered, t, FEATURES))
     runner.reward("ann", decisions[1], 2.0)
     theta = runner.theta()

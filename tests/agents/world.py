@@ -11,7 +11,7 @@ from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.base import Privilege
 from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.agents.round import Decision, Memory, Offer, Setup
+from unfog.agents.round import Decision, Memory, Observation, Setup
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
 from unfog.maths.mixture import Mixture
@@ -57,14 +57,14 @@ def one_trial(truth: Truth, played: list[Round], i: int) -> tuple[Truth, list[Ro
 
 def begin(agent: Agent, truth: Truth) -> tuple[Setup, Memory]:
     known = KNOWN if agent.learner.rewards == "gaussian" else WIDE
-    return rounds.begin(agent, known, Privilege(truth.bias) if agent.can.see_bias else None)
+    return rounds.start(agent, known, Privilege(truth.bias) if agent.can.see_bias else None)
 
 
 def step(agent: Agent, setup: Setup, memory: Memory, truth: Truth, r: Round) -> tuple[Decision, Memory]:
     """One round, and the decision as it was made; who sees contexts is shown this one right after."""
-    offer = Offer(r.noisy)
-    made = rounds.decide(agent, setup, memory, truth.features, offer, r.normals)
-    memory = rounds.observe(agent, setup, memory, offer)
+    observation = Observation(r.noisy)
+    made = rounds.decide(agent, setup, memory, truth.features, observation, r.normals)
+    memory = rounds.observe(agent, setup, memory, observation)
     memory, decision = rounds.reward(agent, setup, memory, made, r.reward)
     if agent.sees_context:
         memory, _ = rounds.reveal(agent, setup, memory, decision, r.context)
@@ -85,7 +85,7 @@ def play(agent: Agent, truth: Truth, played: list[Round]) -> tuple[list[Decision
 def foretold(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Array, Array] | None:
     """What it expected of the reading of a decision, with the memory as it was before that."""
     channel = rounds.state_of(memory.denoiser, decision.unit, decision.noisy)
-    return predict.foreseen(agent, setup.denoiser, channel)
+    return predict.forecast_reading(agent, setup.denoiser, channel)
 
 
 def belief(agent: Agent, memory: Memory) -> Gaussian:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.evaluation.logs import World
-from unfog.agents.round import Offer
+from unfog.agents.round import Observation
 from unfog.agents.runner import Runner
 from unfog.evaluation.context import Scene
 from unfog.evaluation.policies import LogAgent, Replayed, log_agent, replayed
@@ -49,7 +49,7 @@ def played(one: LogAgent, paid: Array, number: int) -> float:
     """The mean of what the agent earns in the first rounds, when it is paid for what it chooses."""
     runner, features, earned = Runner(one.agent, one.known, one.scene.seed), one.scene.features, 0.0
     for t in range(number):
-        considered = runner.consider("", Offer(one.noisy[[t]], time=np.asarray(t)), features)
+        considered = runner.consider("", Observation(one.noisy[[t]], round=np.asarray(t)), features)
         arm, _ = runner.choose(considered, runner.draw(), t)
         runner.reward("", runner.take("", considered, arm, features), paid[t, arm])
         earned += float(paid[t, arm])

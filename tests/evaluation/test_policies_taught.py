@@ -113,7 +113,7 @@ def test_progress_is_told_round_by_round() -> None:
     [
         ("oracle", r"^policies: 'oracle' is told the bias; "),
         ("alg2", r"^policies: 'alg2' needs the true context of every round; "),
-        ("meb", r"^policies: 'meb' must hear how each arm was chosen; "),
+        ("meb", r"^policies: 'meb' needs a report of how each arm was chosen; "),
     ],
 )
 def test_agents_that_cannot_be_taught_are_refused(name: str, words: str) -> None:

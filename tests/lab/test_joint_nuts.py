@@ -26,7 +26,7 @@ from unfog.agents import round as rounds
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.learn import Hetero, Joint, Smoothing
 from unfog.agents.learn.hindsight import mixture, moments
-from unfog.agents.round import Offer
+from unfog.agents.round import Observation
 from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import product
 from unfog.maths.arrays import Array
@@ -71,14 +71,14 @@ def standing(told: Story, learner: Any) -> Standing:
     """After all rounds, with the arms as they were."""
     agent, features = replace(AGENTS["alg1-exact"], learner=learner), product(told.actions)
     denoiser: Any = agent.denoiser
-    setup, memory = rounds.begin(agent, told.known)
+    setup, memory = rounds.start(agent, told.known)
     for noisy, arm, reward in zip(told.noisy, told.arms, told.rewards, strict=False):
-        offer, normals = Offer(noisy), np.zeros(told.known.prior_mean.shape)
-        decision = rounds.decide(agent, setup, memory, features, offer, normals)
+        observation, normals = Observation(noisy), np.zeros(told.known.prior_mean.shape)
+        decision = rounds.decide(agent, setup, memory, features, observation, normals)
         forced = decision._replace(evidence=decision.evidence._replace(arm=arm))
-        memory = rounds.observe(agent, setup, memory, offer)
+        memory = rounds.observe(agent, setup, memory, observation)
         memory, _ = rounds.reward(agent, setup, memory, forced, reward)
-    view = rounds.view(agent, setup, memory, features, Offer(told.noisy[-1]))
+    view = rounds.view(agent, setup, memory, features, Observation(told.noisy[-1]))
     assert isinstance(view.belief, Gaussian)
     hindsight = denoiser.hindsight(setup.denoiser, memory.denoiser, told.noisy[-1])
     bias = hindsight.mean, hindsight.cov

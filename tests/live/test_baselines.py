@@ -14,15 +14,22 @@ ROWS = [
     (name, rewards)
     for name, baseline in BASELINES.items()
     for rewards, kind in REWARDS.items()
-    if kind in (baseline.agent.learner.rewards, baseline.agent.binary_learner and baseline.agent.binary_learner.rewards)
-    if baseline.agent.can.see_bias is None and baseline.agent.can.tell_choice is None
+    if kind
+    in (
+        baseline.agent.learner.rewards,
+        baseline.agent.binary_learner and baseline.agent.binary_learner.rewards,
+    )
+    if baseline.agent.can.see_bias is None and baseline.agent.can.report_choice is None
 ]
 
 
 def test_few_are_left_out() -> None:
     left_out = {*BASELINES} - {name for name, _ in ROWS}
-    told, hears = {"kk-hidden", "kk-observed", "kk-sampled", "yang-bundle"}, {"suplinucb", "meb", "meb-naive"}
-    assert left_out == told | hears
+    told, reporting = (
+        {"kk-hidden", "kk-observed", "kk-sampled", "yang-bundle"},
+        {"suplinucb", "meb", "meb-naive"},
+    )
+    assert left_out == told | reporting
 
 
 @pytest.mark.parametrize(("name", "rewards"), ROWS)

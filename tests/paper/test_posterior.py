@@ -9,7 +9,7 @@ from scipy.linalg import block_diag
 
 from tests.each import each
 from tests.problems import covariance_error, evidence, spd, within
-from unfog.agents.base import Chain, Evidence, Learner
+from unfog.agents.base import Evidence, Learner, RunsChain
 from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.learn import Adf
 from unfog.maths.arrays import Array
@@ -345,5 +345,5 @@ def test_a_chain_that_runs_away_is_named() -> None:
 
 def test_a_learner_is_looked_up_with_its_settings() -> None:
     learner: Learner = learner_named("kk", "pg:sweeps=2")
-    assert isinstance(learner, Chain)
+    assert isinstance(learner, RunsChain)
     assert learner.steps == 2

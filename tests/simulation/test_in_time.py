@@ -9,7 +9,7 @@ import unfog
 from unfog.agents import round as rounds
 from unfog.agents.catalogue import Catalogue
 from unfog.simulation import simulate
-from unfog.simulation.player import offered, played
+from unfog.simulation.player import make_observation, played
 from unfog.worlds.temporal import TemporalProblem
 
 WORLD: dict[str, Any] = {
@@ -70,17 +70,17 @@ def test_a_round_learnt_from_again_says_what_its_context_says_by_now() -> None:
     world = TemporalProblem(**WORLD, revealed=0.0)
     rng, known, trials = np.random.default_rng(4), world.knowledge(), 2
     truth = world.truth({name: x.of(rng, trials) for name, x in world.truth_draws().items()})
-    setup, memory = rounds.begin(agent, known)
+    setup, memory = rounds.start(agent, known)
     decisions: list[Any] = []
     for t in range(9):
         emission = world.emit(truth, rng.normal(size=(trials, world.round_normals())), np.asarray(t))
-        offer, draws = (
-            offered(emission, np.asarray(t)),
+        observation, draws = (
+            make_observation(emission, np.asarray(t)),
             rng.normal(size=(trials, agent.chooser.normals(known))),
         )
         paid = rng.normal(size=trials)
         told = agent, setup, memory, truth.features
-        memory, decision = rounds.play(*told, offer, draws, lambda _, paid=paid: paid)  # type: ignore[misc]
+        memory, decision = rounds.play(*told, observation, draws, lambda _, paid=paid: paid)  # type: ignore[misc]
         if t == 5:
             memory, decision = rounds.reveal(agent, setup, memory, decision, emission.context)
         decisions.append(decision)
@@ -88,7 +88,7 @@ def test_a_round_learnt_from_again_says_what_its_context_says_by_now() -> None:
     for t in (4, 7):
         memory, decisions[t] = rounds.revisit(agent, setup, memory, decisions[t])
     assert (decisions[4].term.variance < before.variance).all()  # the next context is known: less is hidden
-    smooth = agent.denoiser.smoothed(
+    smooth = agent.denoiser.smooth(
         setup.denoiser, memory.denoiser, decisions[4].moment, np.full((trials, 2), np.nan)
     )
     row = truth.features.design(smooth).row(decisions[4].arm)

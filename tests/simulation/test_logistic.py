@@ -171,7 +171,7 @@ def test_a_compiled_chain_gets_new_draws_at_every_step() -> None:
     with jax.enable_x64(True):
         draws = jax_engine.Randomness(job, range(trials), trials)
         program = Program(PROBLEM, agent, True, False, "float64", False, 6)
-        setup, memory = rounds.begin(agent, PROBLEM.knowledge(), None, 6)
+        setup, memory = rounds.start(agent, PROBLEM.knowledge(), None, 6)
         inputs: Any = SimpleNamespace(setup=setup, steps=draws.steps(agent))
         start = memory.learner.theta
         moved = jax.jit(lambda t: program._advance_chain(inputs, memory, t).learner.theta - start)

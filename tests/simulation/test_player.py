@@ -13,7 +13,7 @@ from unfog.agents.base import Denoiser, Learner
 from unfog.agents.choose import Greedy, Thompson
 from unfog.agents.denoise import Exact, Incomplete, UnknownNoise
 from unfog.agents.learn import Conjugate, Revisable
-from unfog.agents.round import Offer
+from unfog.agents.round import Observation
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array
@@ -149,13 +149,13 @@ def test_a_context_in_pieces_or_corrected_is_the_context_at_once(rng: np.random.
     """Whatever was said of the contexts meanwhile, in any order: only what stands in the end counts."""
     agent, problem = row("late", Incomplete(pairs=True), Revisable()), random_problem(seed=8)
     known, features = problem.knowledge(), quadratic(rng.normal(size=(6, 3)))
-    setup, memory = rounds.begin(agent, known)
+    setup, memory = rounds.start(agent, known)
     noisy, truths, rewards = rng.normal(size=(5, 3)), rng.normal(size=(5, 3)), rng.normal(size=5)
     decisions, pieces = [], np.where(np.eye(3) > 0, 1.0, np.nan)
     for t in range(5):
-        offer, normals = Offer(noisy[t]), rng.standard_normal(9)
-        decision = rounds.decide(agent, setup, memory, features, offer, normals)
-        memory = rounds.observe(agent, setup, memory, offer)
+        observation, normals = Observation(noisy[t]), rng.standard_normal(9)
+        decision = rounds.decide(agent, setup, memory, features, observation, normals)
+        memory = rounds.observe(agent, setup, memory, observation)
         memory, decision = rounds.reward(agent, setup, memory, decision, rewards[t])
         decisions.append(decision)
     for shift in (1.0, 0.0):

@@ -176,7 +176,7 @@ class Bare:
     ("part", "rule"),
     [
         (Peeks(), "'peeks': reads 'bias' of the privilege"),
-        (Deaf(), "'deaf': is Privileged and makes nothing of the bias"),
+        (Deaf(), "'deaf': declares SeesBias and makes nothing of the bias"),
         (ListState(), "'list_state': a state is a tuple of arrays, and this one holds a list"),
         (FloatState(), "'float_state': a state is a tuple of arrays, and this one holds a float"),
         (Writes(), "'writes': writes into its arguments"),
@@ -419,19 +419,19 @@ class Anonymous(Chooser):
 
 @dataclass(frozen=True, kw_only=True)
 class Misquoted(ClippedOptimism):
-    """It tells another probability than it chooses with."""
+    """It reports another probability than it chooses with."""
 
     name = "misquoted"
 
-    def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
-        arm, told = super().choose_telling(view, normals)
+    def choose_and_report(self, view: View, normals: Array) -> tuple[Ints, Array]:
+        arm, told = super().choose_and_report(view, normals)
         return arm, told / 2
 
 
 @pytest.mark.parametrize(
     ("part", "rule"),
     [
-        (Misquoted(), "'misquoted': tells another probability than it chooses with"),
+        (Misquoted(), "'misquoted': reports another probability than it chooses with"),
         (Astray(), r"'astray': chooses arm 99, where arms are numbered 0 to 4"),
         (Astray(arm=-1), r"'astray': chooses arm -1, where arms are numbered 0 to 4"),
         (Anonymous(), "Anonymous.*name"),  # type: ignore[abstract]

@@ -28,7 +28,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.agent import Agent, refuse_misfit
 from unfog.agents.catalogue import Catalogue, named, with_own
-from unfog.agents.round import Considered, Decision, Offer
+from unfog.agents.round import Considered, Decision, Observation
 from unfog.agents.runner import Recent, Runner
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Array, Bools, Ints
@@ -114,11 +114,11 @@ class Decider:
         time: float | None = None,
     ) -> Choice:
         """Choose one of these arms, or of all, for a noisy context (d,)."""
-        offer, unit_name = self._make_offer(noisy, measured, time, arms), str(unit)
+        observation, unit_name = self._make_observation(noisy, measured, time, arms), str(unit)
         self._runner.check_unit(unit_name)
         self._revisit(unit_name)
         normals = self._runner.draw()
-        considered = self._runner.consider(unit_name, offer, self.features)
+        considered = self._runner.consider(unit_name, observation, self.features)
         arm, shares = self._runner.choose(considered, normals, self._number)
         return self._record(considered, arm, shares, unit_name)
 
@@ -132,11 +132,11 @@ class Decider:
         time: float | None = None,
     ) -> Choice:
         """Play a round whose arm somebody else has chosen; it is learnt from like any other."""
-        offer, unit_name = self._make_offer(noisy, measured, time, [arm]), str(unit)
+        observation, unit_name = self._make_observation(noisy, measured, time, [arm]), str(unit)
         self._runner.check_unit(unit_name)
         self._revisit(unit_name)
         self._runner.draw()
-        considered = self._runner.consider(unit_name, offer, self.features)
+        considered = self._runner.consider(unit_name, observation, self.features)
         return self._record(considered, arm, np.eye(self.problem.arms())[arm], unit_name)
 
     def learn(self, choice: Choice, reward: float) -> None:
@@ -156,8 +156,8 @@ class Decider:
 
     def probabilities(self, noisy: Array, *, arms: Collection[int] | None = None, unit: object = "") -> Array:
         """The probability of each arm if `decide` were called now, (K,); nothing is drawn or learnt by it."""
-        offer = self._make_offer(noisy, None, None, arms)
-        return self._runner.probabilities(str(unit), offer, self.features, self._number)
+        observation = self._make_observation(noisy, None, None, arms)
+        return self._runner.probabilities(str(unit), observation, self.features, self._number)
 
     def _record(self, considered: Considered, arm: int, shares: Array, unit: str) -> Choice:
         decision = self._runner.take(unit, considered, arm, self.features)
@@ -172,10 +172,10 @@ class Decider:
         if past is not None:
             past.decision = self._runner.revisit(unit, past.decision)
 
-    def _make_offer(
+    def _make_observation(
         self, noisy: Array, measured: Array | None, time: float | None, arms: Collection[int] | None
-    ) -> Offer:
-        """Check the arguments and make an offer, a batch of one."""
+    ) -> Observation:
+        """Check the arguments and make the observation, a batch of one."""
         values, dim = np.asarray(noisy, float), len(self.problem.knowledge().context_mean)
         if values.shape != (dim,):
             raise InputError("context", f"{values} of shape {values.shape}", f"{dim} numbers, nan where lost")
@@ -184,7 +184,7 @@ class Decider:
         at = None if time is None else np.asarray([time], float)
         mask = (~lost[None]).astype(float) if lost.any() else None
         number = np.asarray(self._number)
-        return Offer(values[None], mask, time=number, arms=self._read_arms(arms), at=at)
+        return Observation(values[None], mask, round=number, arms=self._read_arms(arms), measured_at=at)
 
     def _read_arms(self, arms: Collection[int] | None) -> Array | None:
         if arms is None:

@@ -10,27 +10,27 @@ from typing import Any
 
 from unfog import validation
 from unfog.agents.base import (
-    Appraises,
-    Bounds,
-    Chain,
+    BoundsMean,
     Chooser,
     Corrects,
     Denoiser,
-    Expects,
-    Foresees,
+    ForecastsReading,
     Grows,
-    Keeps,
+    KeepsRounds,
     KnowsBias,
     Learner,
     LooksBack,
-    Privileged,
-    Readies,
+    Precomputes,
+    PredictsReading,
+    ReplacesTerms,
+    ReportsChoice,
     Rewinds,
+    RunsChain,
+    SeesBias,
     Smooths,
-    TakesBack,
-    Tells,
-    Timed,
-    Weighs,
+    UsesTime,
+    ValuesReveals,
+    WeighsHypotheses,
 )
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
@@ -64,50 +64,50 @@ class Abilities:
     (True, True)
     """
 
-    see_bias: Privileged | None  # be shown the true bias
-    expect: Expects | None  # say what the next noisy context will be like
-    foresee: Foresees | None  # say more of that, at a higher cost
-    bound_error: Bounds | None  # say how far off the mean of a context may be
-    prepare: Readies | None  # compute once what all questions about a reading share
+    see_bias: SeesBias | None  # be shown the true bias
+    predict_reading: PredictsReading | None  # say what the next noisy context will be like
+    forecast_reading: ForecastsReading | None  # say more of that, at a higher cost
+    bound_error: BoundsMean | None  # say how far off the mean of a context may be
+    precompute: Precomputes | None  # compute once what all questions about a reading share
     estimate_bias: KnowsBias | None  # say what is believed of the bias
-    weigh_hypotheses: Weighs | None  # weigh hypotheses about the channel
-    use_time: Timed | None  # use the time of a reading, and its own noise
-    appraise: Appraises | None  # say what a true context would be worth
+    weigh_hypotheses: WeighsHypotheses | None  # weigh hypotheses about the channel
+    use_time: UsesTime | None  # use the time of a reading, and its own noise
+    value_reveal: ValuesReveals | None  # say what a true context would be worth
     look_back: tuple[Rewinds, LooksBack] | None  # denoise past rounds again before a decision
-    revise: tuple[Corrects, TakesBack] | None  # learn from true contexts late, in any order, or in part
-    revisit: tuple[Smooths, TakesBack] | None  # learn from a round again some rounds later
-    sample: Chain | None  # draw theta by steps of a chain before a decision
-    keep_rounds: Keeps | None  # keep past rounds
+    revise: tuple[Corrects, ReplacesTerms] | None  # learn from true contexts late, in any order, or in part
+    revisit: tuple[Smooths, ReplacesTerms] | None  # learn from a round again some rounds later
+    sample: RunsChain | None  # draw theta by steps of a chain before a decision
+    keep_rounds: KeepsRounds | None  # keep past rounds
     grow: Grows | None  # accept more arms
-    tell_choice: Tells | None  # tell a learner that must hear it how an arm was chosen
+    report_choice: ReportsChoice | None  # report to the learner how an arm was chosen
 
     @classmethod
     def of(cls, denoiser: Denoiser, learner: Learner, chooser: Chooser) -> "Abilities":
         """The abilities that these three parts declare."""
-        takes_back = learner if isinstance(learner, TakesBack) else None
+        replaces_terms = learner if isinstance(learner, ReplacesTerms) else None
         return cls(
-            see_bias=denoiser if isinstance(denoiser, Privileged) else None,
-            expect=denoiser if isinstance(denoiser, Expects) else None,
-            foresee=denoiser if isinstance(denoiser, Foresees) else None,
-            bound_error=denoiser if isinstance(denoiser, Bounds) else None,
-            prepare=denoiser if isinstance(denoiser, Readies) else None,
+            see_bias=denoiser if isinstance(denoiser, SeesBias) else None,
+            predict_reading=denoiser if isinstance(denoiser, PredictsReading) else None,
+            forecast_reading=denoiser if isinstance(denoiser, ForecastsReading) else None,
+            bound_error=denoiser if isinstance(denoiser, BoundsMean) else None,
+            precompute=denoiser if isinstance(denoiser, Precomputes) else None,
             estimate_bias=denoiser if isinstance(denoiser, KnowsBias) else None,
-            weigh_hypotheses=denoiser if isinstance(denoiser, Weighs) else None,
-            use_time=denoiser if isinstance(denoiser, Timed) else None,
-            appraise=denoiser if isinstance(denoiser, Appraises) else None,
+            weigh_hypotheses=denoiser if isinstance(denoiser, WeighsHypotheses) else None,
+            use_time=denoiser if isinstance(denoiser, UsesTime) else None,
+            value_reveal=denoiser if isinstance(denoiser, ValuesReveals) else None,
             look_back=(denoiser, learner)
             if isinstance(denoiser, Rewinds) and isinstance(learner, LooksBack)
             else None,
-            revise=(denoiser, takes_back)
-            if takes_back and denoiser.sees_context and isinstance(denoiser, Corrects)
+            revise=(denoiser, replaces_terms)
+            if replaces_terms and denoiser.sees_context and isinstance(denoiser, Corrects)
             else None,
-            revisit=(denoiser, takes_back)
-            if takes_back and isinstance(denoiser, Smooths) and denoiser.lag
+            revisit=(denoiser, replaces_terms)
+            if replaces_terms and isinstance(denoiser, Smooths) and denoiser.lag
             else None,
-            sample=learner if isinstance(learner, Chain) else None,
-            keep_rounds=learner if isinstance(learner, Keeps) else None,
+            sample=learner if isinstance(learner, RunsChain) else None,
+            keep_rounds=learner if isinstance(learner, KeepsRounds) else None,
             grow=learner if isinstance(learner, Grows) else None,
-            tell_choice=chooser if learner.hears and isinstance(chooser, Tells) else None,
+            report_choice=chooser if learner.needs_report and isinstance(chooser, ReportsChoice) else None,
         )
 
 
@@ -159,11 +159,12 @@ class Agent:
         if missing := learner.misses(self.denoiser):
             what = f"{learner.name!r} beside the denoiser {self.denoiser.name!r}"
             raise InputError(field, what, f"beside it {missing}")
-        tells = self.chooser.tells if isinstance(self.chooser, Tells) else ""
-        if learner.hears and learner.hears != tells:
-            instead = f", which tells the {tells}" if tells else ""
+        reports = self.chooser.reports if isinstance(self.chooser, ReportsChoice) else ""
+        if learner.needs_report and learner.needs_report != reports:
+            instead = f", which reports the {reports}" if reports else ""
             what = f"{learner.name!r} beside the chooser {self.chooser.name!r}{instead}"
-            allowed = f"beside it a chooser that tells the {learner.hears} of each choice (Tells)"
+            chooser = f"a chooser that reports the {learner.needs_report} of each choice"
+            allowed = f"beside it {chooser} (ReportsChoice)"
             raise InputError(field, what, allowed)
 
     def _check_chooser(self) -> None:
@@ -180,9 +181,9 @@ class Agent:
         """Refuse `clip_sd` where the parts do not say what readings or rewards they expect."""
         field = f"{self.name}.clip_sd"
         validation.positive(field, clip_sd)
-        if self.can.expect is None:
+        if self.can.predict_reading is None:
             what = f"{clip_sd} beside the denoiser {self.denoiser.name!r}"
-            raise InputError(field, what, "none, or a denoiser that expects readings (Expects)")
+            raise InputError(field, what, "none, or a denoiser that expects readings (PredictsReading)")
         if self.learner.rewards == "gaussian" and type(self.learner).noise is Learner.noise:
             what = f"{clip_sd} beside the learner {self.learner.name!r}"
             raise InputError(field, what, "none, or a learner that says how noisy rewards are (noise)")
@@ -253,15 +254,15 @@ def _check_learner(field: str, learner: Learner) -> None:
     one_of(f"{field}.rewards", learner.rewards, KINDS)
     for name, needs in (("needs", learner.needs), ("needs_features", learner.needs_features)):
         _check_kinds(f"{field}.{name}", needs, "a tuple of abilities: (Rewinds,)")
-    if learner.hears != "":
-        _check_word(f"{field}.hears", learner.hears)
+    if learner.needs_report != "":
+        _check_word(f"{field}.needs_report", learner.needs_report)
 
 
 def _check_chooser(field: str, chooser: Chooser) -> None:
-    """Check what the chooser needs, and what it tells."""
+    """Check what the chooser needs, and what it reports."""
     _check_kinds(f"{field}.needs_learner", chooser.needs_learner, "a tuple of kinds of learner")
-    if isinstance(chooser, Tells):
-        _check_word(f"{field}.tells", chooser.tells)
+    if isinstance(chooser, ReportsChoice):
+        _check_word(f"{field}.reports", chooser.reports)
 
 
 def _check_kinds(field: str, needs: object, allowed: str) -> None:
@@ -270,9 +271,11 @@ def _check_kinds(field: str, needs: object, allowed: str) -> None:
 
 
 def _check_word(field: str, word: object) -> None:
-    """Check the word that names what a chooser tells and a learner hears."""
+    """Check the word for what a chooser reports and a learner needs."""
     if not isinstance(word, str) or not word.strip():
-        raise InputError(field, repr(word), "a word for what is told of each choice, such as 'probability'")
+        raise InputError(
+            field, repr(word), "a word for what is reported of each choice, such as 'probability'"
+        )
 
 
 def _is_frozen(part: Any) -> bool:
@@ -290,9 +293,9 @@ def _members(contract: Any) -> list[str]:
 
 
 def _check_logged(agent: Agent, logged: bool) -> None:
-    """Refuse a log for an agent that must hear how arms were chosen: a log does not say."""
-    if logged and agent.can.tell_choice is not None:
-        what = f"{agent.name!r} must hear how each arm was chosen"
+    """Raise for an agent that needs a report of every choice: a log has none."""
+    if logged and agent.can.report_choice is not None:
+        what = f"{agent.name!r} needs a report of how each arm was chosen"
         raise InputError("agents", what, "agents that learn from arms and rewards alone")
 
 
@@ -331,7 +334,7 @@ def refuse_misfit(
         who = f"the learner of {agent.name!r}" if isinstance(agent.denoiser, Corrects) else repr(agent.name)
         allowed = "agents that take true contexts late and in part, or go without"
         raise InputError("agents", f"{who} needs every true context at once", allowed)
-    if asked and agent.sees_context and agent.can.appraise is None:
+    if asked and agent.sees_context and agent.can.value_reveal is None:
         allowed = "agents that can, such as temporal, or that are shown none"
         raise InputError("agents", f"{agent.name!r} cannot say what a true context is worth", allowed)
     if agent.can.see_bias is not None and not has_bias:

@@ -103,7 +103,7 @@ class Denoiser(Part, Protocol):
 
     @abstractmethod
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
-        """Everything that depends on the problem alone; only `Privileged` denoisers get a privilege."""
+        """Everything that depends on the problem alone; only `SeesBias` denoisers get a privilege."""
 
     def start(self, parameters: Parameters) -> State:
         """The state before the first round; empty by default."""
@@ -141,7 +141,7 @@ class Evidence(NamedTuple):
     hidden: Array | None = None  # (...,)  `context_variance`, if it is computed already
     chosen: Array | None = None  # (..., m)  `row`, if it is computed already
     context: Context | None = None  # the belief about it, for learners that ask for `shift`
-    told: Array | None = None  # (...,)  what the learner `hears` of the choice
+    choice_report: Array | None = None  # (...,)  of a chooser that `ReportsChoice`
 
     def row(self) -> Array:
         """The expected features of the arm, (..., m)."""
@@ -218,7 +218,7 @@ class Learner(Part, Protocol):
     needs_features: ClassVar[tuple[type, ...]] = ()  # abilities that the feature map must have
     dense: ClassVar[bool] = False  # whether it keeps one matrix even where the prior has blocks
     own_belief: ClassVar[bool] = False  # whether only choosers whose `needs_learner` names it may use it
-    hears: ClassVar[str] = ""  # a word for what a chooser (`Tells`) must tell it of each choice
+    needs_report: ClassVar[str] = ""  # what a chooser (`ReportsChoice`) must report of each choice
 
     @property
     def averages_context(self) -> bool:
@@ -281,20 +281,20 @@ class View(NamedTuple):
     >>> design = unfog.features.product(np.array([[1.0], [-1.0]])).design(context)
     >>> view = View(context, design, Gaussian(np.array([0.5]), np.eye(1)))
     >>> view = view._replace(arms=np.array([False, True]))
-    >>> view.among(np.array([3.0, 1.0])).tolist()  # the first arm may not be chosen
+    >>> view.mask(np.array([3.0, 1.0])).tolist()  # the first arm may not be chosen
     [-inf, 1.0]
     """
 
     context: Context
     design: Design
     belief: Belief
-    time: Ints | None = None  # the number of the round, from 0
+    round: Ints | None = None  # its number, from 0
     arms: Array | None = None  # (..., K)  true where an arm may be chosen, one at least; None: all of them
     noise: Callable[[Ints], Array | None] = _no_noise  # variance of an arm's reward given theta, (...,)
     features: FeatureMap | None = None  # the map of the design, for choosers that evaluate other contexts
-    reach: Array | None = None  # (..., d)  how far its mean may be off, where the denoiser `Bounds` it
+    reach: Array | None = None  # (..., d)  how far its mean may be off, where the denoiser `BoundsMean`
 
-    def among(self, values: Array) -> Array:
+    def mask(self, values: Array) -> Array:
         """Values of every arm (..., K), with those that may not be chosen below all others."""
         if self.arms is None:
             return values
@@ -360,18 +360,18 @@ def _describe(ability: type) -> str:
 
 
 @runtime_checkable
-class Tells(Protocol):
-    """A chooser that tells the learner how the arm was chosen."""
+class ReportsChoice(Protocol):
+    """A chooser that reports to the learner how the arm was chosen."""
 
-    tells: ClassVar[str] = ""  # the word of a learner that `hears` it: "probability", "stage"
+    reports: ClassVar[str] = ""  # `needs_report` of the learner: "probability", "stage"
 
     @abstractmethod
-    def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
-        """The arm that `choose` returns, and a number (...,) for the learner, in `Evidence.told`."""
+    def choose_and_report(self, view: View, normals: Array) -> tuple[Ints, Array]:
+        """The arm that `choose` returns, and a number (...,) for the learner, in `Evidence.choice_report`."""
 
 
 @runtime_checkable
-class Privileged(Protocol):
+class SeesBias(Protocol):
     """A denoiser that is told the bias."""
 
     @abstractmethod
@@ -380,16 +380,16 @@ class Privileged(Protocol):
 
 
 @runtime_checkable
-class Expects(Protocol):
+class PredictsReading(Protocol):
     """A denoiser that says what the next noisy context will be like."""
 
     @abstractmethod
-    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """Mean and variance of each of its coordinates: (..., d) each."""
 
 
 @runtime_checkable
-class Bounds(Protocol):
+class BoundsMean(Protocol):
     """A denoiser that says how far off the mean of a context may be."""
 
     @abstractmethod
@@ -398,24 +398,21 @@ class Bounds(Protocol):
 
 
 @runtime_checkable
-class Foresees(Protocol):
-    """A denoiser that can say more of the next noisy context than `Expects` does, for those who ask for it.
-
-    `expected` is called in every round, and must be cheap.
-    """
+class ForecastsReading(Protocol):
+    """A denoiser that predicts the next noisy context better than `predict_reading`, which must be cheap."""
 
     @abstractmethod
-    def foreseen(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+    def forecast_reading(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """Mean and variance of each of its coordinates, by all that is known: (..., d) each."""
 
 
 @runtime_checkable
-class Readies(Protocol):
-    """A denoiser that can do once the work that `expected` and `predict` share."""
+class Precomputes(Protocol):
+    """A denoiser that can do once the work that `predict_reading` and `predict` share."""
 
     @abstractmethod
-    def ready(self, parameters: Parameters, state: State) -> State:
-        """The state with that work done, for `expected` and `predict` alone."""
+    def precompute(self, parameters: Parameters, state: State) -> State:
+        """The state with that work done, for `predict_reading` and `predict` alone."""
 
 
 @runtime_checkable
@@ -431,7 +428,7 @@ class KnowsBias(Protocol):
 
 
 @runtime_checkable
-class Weighs(Protocol):
+class WeighsHypotheses(Protocol):
     """A denoiser that weighs hypotheses about the channel against each other."""
 
     @abstractmethod
@@ -495,12 +492,12 @@ class Moment(NamedTuple):
     """When a reading was taken, and how."""
 
     number: Any = None  # (...,)  of the round, from 0; None: the next
-    at: Array | None = None  # (...,)  its time; None: the number, or one unit after the last
+    measured_at: Array | None = None  # (...,)  None: the number, or one unit after the last
     noise: Array | None = None  # (..., d, d)  noise covariance of this reading alone; None: as told
 
 
 @runtime_checkable
-class Timed(Protocol):
+class UsesTime(Protocol):
     """A denoiser to which it matters when a reading was taken, and how noisy that one was."""
 
     @abstractmethod
@@ -509,7 +506,7 @@ class Timed(Protocol):
 
     @abstractmethod
     def before(self, parameters: Parameters, state: State, moment: Moment) -> State:
-        """The state just before a reading, for `predict`, `expected` and `update` of that reading alone."""
+        """The state just before a reading, for what is called with that reading alone."""
 
     @abstractmethod
     def reopen(
@@ -543,7 +540,7 @@ class Smooths(Protocol):
         """How many readings are kept."""
 
     @abstractmethod
-    def smoothed(self, parameters: Parameters, state: State, moment: Moment, known: Array) -> Context:
+    def smooth(self, parameters: Parameters, state: State, moment: Moment, known: Array) -> Context:
         """The context of the reading taken at this moment, (..., d), of which so much is known for certain.
 
         Not a number marks what is not. InputError where nothing is kept of that reading any more.
@@ -551,7 +548,7 @@ class Smooths(Protocol):
 
 
 @runtime_checkable
-class Appraises(Protocol):
+class ValuesReveals(Protocol):
     """A denoiser that says what it would be worth to know the true context of the last reading."""
 
     @abstractmethod
@@ -591,7 +588,7 @@ class Term(NamedTuple):
 
 
 @runtime_checkable
-class TakesBack(Protocol):
+class ReplacesTerms(Protocol):
     """A learner that can replace what a past round said of theta."""
 
     @abstractmethod
@@ -626,16 +623,16 @@ class Grows(Protocol):
 
 
 @runtime_checkable
-class Keeps(Protocol):
+class KeepsRounds(Protocol):
     """A learner that keeps past rounds: compiled programs give it room for all of them."""
 
     @abstractmethod
-    def room(self, known: Knowledge, rounds: int) -> int:
+    def memory_size(self, known: Knowledge, rounds: int) -> int:
         """How many numbers it keeps for a trial of this many rounds."""
 
 
 @runtime_checkable
-class Chain(Keeps, Protocol):
+class RunsChain(KeepsRounds, Protocol):
     """A learner that takes steps before every decision, where its belief has no closed form."""
 
     @property

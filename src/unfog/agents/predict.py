@@ -29,14 +29,18 @@ def _rule() -> tuple[Array, Array]:
 POINTS, WEIGHTS = _rule()
 
 
-def foreseen(agent: Agent, parameters: Parameters, channel: State) -> tuple[Array, Array] | None:
+def forecast_reading(agent: Agent, parameters: Parameters, channel: State) -> tuple[Array, Array] | None:
     """Mean and variance of each coordinate of the next reading: (..., d) each.
 
     `channel` is the state at its time. None for agents that predict no readings.
     """
-    if agent.can.foresee is not None:
-        return agent.can.foresee.foreseen(parameters, channel)
-    return None if agent.can.expect is None else agent.can.expect.expected(parameters, channel)
+    if agent.can.forecast_reading is not None:
+        return agent.can.forecast_reading.forecast_reading(parameters, channel)
+    return (
+        None
+        if agent.can.predict_reading is None
+        else agent.can.predict_reading.predict_reading(parameters, channel)
+    )
 
 
 def reward(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tuple[Array, Array] | None:

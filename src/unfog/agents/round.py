@@ -13,13 +13,13 @@ often as more of it becomes known, where the parts can take that (`Agent.can.rev
 >>> from unfog.agents import round as rounds
 >>> agent, known = unfog.AGENTS["late"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
 >>> features = unfog.quadratic(np.eye(2))  # two arms
->>> setup, memory = rounds.begin(agent, known)
->>> offer = rounds.Offer(np.array([0.9, -0.2]), time=np.asarray(0))
+>>> setup, memory = rounds.start(agent, known)
+>>> observation = rounds.Observation(np.array([0.9, -0.2]), round=np.asarray(0))
 >>> normals = np.zeros(agent.chooser.normals(known))
->>> decision = rounds.decide(agent, setup, memory, features, offer, normals)
->>> rounds.probabilities(agent, setup, memory, features, offer, normals[None]).tolist()
+>>> decision = rounds.decide(agent, setup, memory, features, observation, normals)
+>>> rounds.probabilities(agent, setup, memory, features, observation, normals[None]).tolist()
 [1.0, 0.0]
->>> memory = rounds.observe(agent, setup, memory, offer)
+>>> memory = rounds.observe(agent, setup, memory, observation)
 >>> memory, decision = rounds.reward(agent, setup, memory, decision, np.asarray(1.5))
 >>> memory, decision = rounds.reveal(agent, setup, memory, decision, np.array([0.4, 0.1]))
 >>> isinstance(decision, rounds.Decision), int(decision.arm), float(decision.reward), decision.known.tolist()
@@ -52,16 +52,16 @@ from unfog.maths.trees import each, either
 from unfog.validation import InputError
 
 
-class Offer(NamedTuple):
-    """What nature, or a caller, offers for a decision."""
+class Observation(NamedTuple):
+    """What is observed before a decision, and which arms there are."""
 
     noisy: Array  # (..., d)
     mask: Array | None = None  # (..., d)  1 where a coordinate was measured, 0 where lost; None: all were
     unit: Ints | None = None  # (...,)  whose it is: each unit has a bias of its own; None: there is one unit
     bias: Array | None = None  # (..., d)  of this round, for the privileged, where it is not always the same
-    time: Ints | None = None  # the number of the round, from 0
+    round: Ints | None = None  # its number, from 0
     arms: Array | None = None  # (..., K)  true where an arm may be chosen; None: all of them
-    at: Array | None = None  # (...,)  the time of the reading; None: the number of the round
+    measured_at: Array | None = None  # (...,)  the time of the reading; None: the number of the round
     noise: Array | None = None  # (..., d, d)  noise covariance of this reading alone; None: as told
 
 
@@ -97,7 +97,7 @@ class Decision(NamedTuple):
     evidence: Evidence
     noisy: Array  # (..., d)  as the denoiser was shown it
     unit: Ints | None = None
-    far: Any = None  # (...,)  whether that had to be clipped
+    clipped: Any = None  # (...,)  whether that had to be clipped
     reward: Array | None = None  # (...,)
     term: Term | None = None  # what its reward says of theta, if that can be taken back
     known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
@@ -112,7 +112,7 @@ class _Reading(NamedTuple):
     channel: State  # that of its unit
     noisy: Array  # (..., d)
     unit: Ints | None
-    far: Any  # (...,)  whether it had to be clipped; None without `clip_sd`
+    clipped: Any  # (...,)  whether it had to be clipped; None without `clip_sd`
     moment: Moment | None  # for denoisers that use time
     law: tuple[Array, Array] | None = None  # its expected mean and variance, if the agent has `clip_sd`
 
@@ -144,7 +144,7 @@ class Several(NamedTuple):
     batch: tuple[int, ...] = ()
 
 
-def begin(
+def start(
     agent: Agent,
     known: Knowledge,
     privilege: Privilege | None = None,
@@ -182,38 +182,44 @@ def advance_chain(agent: Agent, setup: Setup, memory: Memory, normals: Array) ->
     return memory._replace(learner=agent.can.sample.step(setup.learner, memory.learner, normals))
 
 
-def mask_lost(agent: Agent, setup: Setup, offer: Offer) -> Array:
+def mask_lost(agent: Agent, setup: Setup, observation: Observation) -> Array:
     """The noisy context as the agent sees it: lost coordinates are NaN, or mu_c for agents without gaps."""
-    if offer.mask is None:
-        return offer.noisy
-    xp = offer.noisy.__array_namespace__()
-    return xp.where(offer.mask > 0, offer.noisy, xp.nan if agent.takes_gaps else setup.context_mean)
+    if observation.mask is None:
+        return observation.noisy
+    xp = observation.noisy.__array_namespace__()
+    return xp.where(
+        observation.mask > 0, observation.noisy, xp.nan if agent.takes_gaps else setup.context_mean
+    )
 
 
-def _prepare_reading(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> _Reading:
+def _prepare_reading(agent: Agent, setup: Setup, memory: Memory, observation: Observation) -> _Reading:
     """The reading as the denoiser sees it: lost coordinates marked, outliers clipped."""
-    noisy, parameters = mask_lost(agent, setup, offer), setup.denoiser
-    if agent.can.see_bias is not None and offer.bias is not None:
-        parameters = agent.can.see_bias.with_bias(parameters, offer.bias)
-    channel, moment = state_of(memory.denoiser, offer.unit, noisy), None
+    noisy, parameters = mask_lost(agent, setup, observation), setup.denoiser
+    if agent.can.see_bias is not None and observation.bias is not None:
+        parameters = agent.can.see_bias.with_bias(parameters, observation.bias)
+    channel, moment = state_of(memory.denoiser, observation.unit, noisy), None
     if agent.can.use_time is not None:
-        moment = agent.can.use_time.stamp(channel, Moment(offer.time, offer.at, offer.noise))
+        moment = agent.can.use_time.stamp(
+            channel, Moment(observation.round, observation.measured_at, observation.noise)
+        )
         channel = agent.can.use_time.before(parameters, channel, moment)
-    if agent.can.prepare is not None:
-        channel = agent.can.prepare.ready(parameters, channel)
-    if agent.can.use_time is None and offer.noise is not None:
+    if agent.can.precompute is not None:
+        channel = agent.can.precompute.precompute(parameters, channel)
+    if agent.can.use_time is None and observation.noise is not None:
         allowed = f"none: to the denoiser of {agent.name!r} all readings are alike"
         raise InputError("noise", "given for one reading", allowed)
-    if agent.clip_sd is None or agent.can.expect is None:
-        return _Reading(parameters, channel, noisy, offer.unit, None, moment)
-    expected = agent.can.expect.expected(parameters, channel)
-    noisy, far = within(noisy, *expected, agent.clip_sd)
-    return _Reading(parameters, channel, noisy, offer.unit, far.any(-1), moment, expected)
+    if agent.clip_sd is None or agent.can.predict_reading is None:
+        return _Reading(parameters, channel, noisy, observation.unit, None, moment)
+    expected = agent.can.predict_reading.predict_reading(parameters, channel)
+    noisy, clipped = within(noisy, *expected, agent.clip_sd)
+    return _Reading(parameters, channel, noisy, observation.unit, clipped.any(-1), moment, expected)
 
 
-def denoise(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> Denoised:
+def denoise(
+    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, observation: Observation
+) -> Denoised:
     """Denoise alone, as `consider` does first: for a round whose arm is known already."""
-    reading = _prepare_reading(agent, setup, memory, offer)
+    reading = _prepare_reading(agent, setup, memory, observation)
     return Denoised(reading, *_denoise_reading(agent, setup, memory, features, reading))
 
 
@@ -235,17 +241,19 @@ def consider(
     setup: Setup,
     memory: Memory,
     features: FeatureMap,
-    offer: Offer,
+    observation: Observation,
     theta: Belief | None = None,
 ) -> Considered:
     """Denoise, and prepare the choice; `theta` is the belief of the learner, if it is computed already."""
-    reading = _prepare_reading(agent, setup, memory, offer)
-    return Considered(_build_view(agent, setup, memory, features, offer, reading, theta), reading)
+    reading = _prepare_reading(agent, setup, memory, observation)
+    return Considered(_build_view(agent, setup, memory, features, observation, reading, theta), reading)
 
 
-def view(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer) -> View:
+def view(agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, observation: Observation) -> View:
     """Denoise: the expected features of every arm, and the belief about theta that goes with them."""
-    return _build_view(agent, setup, memory, features, offer, _prepare_reading(agent, setup, memory, offer))
+    return _build_view(
+        agent, setup, memory, features, observation, _prepare_reading(agent, setup, memory, observation)
+    )
 
 
 def _build_view(
@@ -253,7 +261,7 @@ def _build_view(
     setup: Setup,
     memory: Memory,
     features: FeatureMap,
-    offer: Offer,
+    observation: Observation,
     reading: _Reading,
     theta: Belief | None = None,
 ) -> View:
@@ -269,7 +277,16 @@ def _build_view(
         hidden = 0.0 if agent.awaits_context else design.context_variance(fitting, arm)
         return agent.learner.noise(setup.learner, memory.learner, hidden)
 
-    return View(context, design, belief, offer.time, offer.arms, noise, features, _find_reach(agent, reading))
+    return View(
+        context,
+        design,
+        belief,
+        observation.round,
+        observation.arms,
+        noise,
+        features,
+        _find_reach(agent, reading),
+    )
 
 
 def _find_reach(agent: Agent, reading: _Reading) -> Array | None:
@@ -285,34 +302,34 @@ def taken(
     features: FeatureMap,
     considered: Considered,
     arm: Ints,
-    choice_info: Array | None = None,
+    choice_report: Array | None = None,
 ) -> Decision:
-    """The round with this arm (...,), whoever chose it; `choice_info` is what the learner must hear."""
+    """The round with this arm (...,), whoever chose it; `choice_report` is what the learner must hear."""
     view, reading = considered
     noisy = reading.noisy
     unbiased = None if agent.can.look_back is None else agent.can.look_back[0].unbiased(setup.denoiser, noisy)
     evidence = Evidence(
-        features, view.design, view.belief, arm, unbiased, context=view.context, told=choice_info
+        features, view.design, view.belief, arm, unbiased, context=view.context, choice_report=choice_report
     )
-    return Decision(arm, view.context, evidence, noisy, reading.unit, reading.far, moment=reading.moment)
+    return Decision(arm, view.context, evidence, noisy, reading.unit, reading.clipped, moment=reading.moment)
 
 
 def decide(
-    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, normals: Array
+    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, observation: Observation, normals: Array
 ) -> Decision:
     """Denoise and choose; nothing is learnt yet."""
-    considered = consider(agent, setup, memory, features, offer)
-    if agent.can.tell_choice is not None:
-        arm, choice_info = agent.can.tell_choice.choose_telling(considered.view, normals)
-        return taken(agent, setup, features, considered, arm, choice_info)
+    considered = consider(agent, setup, memory, features, observation)
+    if agent.can.report_choice is not None:
+        arm, choice_report = agent.can.report_choice.choose_and_report(considered.view, normals)
+        return taken(agent, setup, features, considered, arm, choice_report)
     return taken(agent, setup, features, considered, agent.chooser.choose(considered.view, normals))
 
 
 def probabilities(
-    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, offer: Offer, draws: Array
+    agent: Agent, setup: Setup, memory: Memory, features: FeatureMap, observation: Observation, draws: Array
 ) -> Array:
     """With which probability `decide` takes each arm, (..., K): exactly, or from draws (n, ..., w)."""
-    return agent.chooser.probabilities(view(agent, setup, memory, features, offer), draws)
+    return agent.chooser.probabilities(view(agent, setup, memory, features, observation), draws)
 
 
 def play(
@@ -320,7 +337,7 @@ def play(
     setup: Setup,
     memory: Memory,
     features: FeatureMap,
-    offer: Offer,
+    observation: Observation,
     normals: Array,
     pay: Callable[[Ints], Array],
     context: Array | None = None,
@@ -330,21 +347,21 @@ def play(
     A full true `context` (..., d) that comes with the reward is learnt from first: what the reward says is
     the same as in the other order, up to rounding, and no term has to be taken back.
     """
-    decision = decide(agent, setup, memory, features, offer, normals)
+    decision = decide(agent, setup, memory, features, observation, normals)
     memory, paid = observed(agent, setup, memory, decision), pay(decision.arm)
     if context is not None:
         memory, decision = reveal(agent, setup, memory, decision, context)
     return reward(agent, setup, memory, decision, paid)
 
 
-def observe(agent: Agent, setup: Setup, memory: Memory, offer: Offer) -> Memory:
+def observe(agent: Agent, setup: Setup, memory: Memory, observation: Observation) -> Memory:
     """The channel learns from the noisy context, or later, if it learns from pairs with the true one."""
-    return observed(agent, setup, memory, _prepare_reading(agent, setup, memory, offer))
+    return observed(agent, setup, memory, _prepare_reading(agent, setup, memory, observation))
 
 
 def observed(agent: Agent, setup: Setup, memory: Memory, reading: "_Reading | Decision") -> Memory:
     """`observe`, with the noisy context as it was denoised: clipped, and counted if it was."""
-    memory = memory._replace(surprises=count_surprises(memory.surprises, contexts=reading.far))
+    memory = memory._replace(surprises=count_surprises(memory.surprises, contexts=reading.clipped))
     if agent.awaits_context:
         return memory
     channel = state_of(memory.denoiser, reading.unit, reading.noisy)
@@ -392,8 +409,8 @@ def _clip_reward(
     if noise is None:
         return memory, decision, paid
     mean, variance = evidence.expected_reward(noise)
-    paid, far = within(paid, mean, variance, agent.clip_sd)
-    counts = count_surprises(memory.surprises, rewards=far)
+    paid, clipped = within(paid, mean, variance, agent.clip_sd)
+    counts = count_surprises(memory.surprises, rewards=clipped)
     decision = decision._replace(evidence=evidence, reward=paid, law=(mean, variance))
     return memory._replace(surprises=counts), decision, paid
 
@@ -405,9 +422,9 @@ def reveal(
     if agent.clip_sd is not None:
         moves = agent.can.use_time is not None  # contexts may move
         centre = decision.context.mean if moves else setup.context_mean
-        context, far = within(context, centre, setup.context_var, agent.clip_sd)
-        far = far if decision.known is None else far & (context != decision.known)  # counted once
-        memory = memory._replace(surprises=count_surprises(memory.surprises, contexts=far.any(-1)))
+        context, clipped = within(context, centre, setup.context_var, agent.clip_sd)
+        clipped = clipped if decision.known is None else clipped & (context != decision.known)  # counted once
+        memory = memory._replace(surprises=count_surprises(memory.surprises, contexts=clipped.any(-1)))
     if agent.awaits_context:
         return _learn_pair(agent, setup, memory, decision, context)
     return _revise_round(agent, setup, memory, decision, context)
@@ -477,7 +494,7 @@ def revisit(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> t
     xp = noisy.__array_namespace__()
     known = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
     channel = state_of(memory.denoiser, decision.unit, noisy)
-    posterior = denoiser.smoothed(setup.denoiser, channel, decision.moment, known)
+    posterior = denoiser.smooth(setup.denoiser, channel, decision.moment, known)
     evidence = decision.evidence.known_to_be(decision.evidence.features.design(posterior))
     new = learner.term(setup.learner, evidence._replace(belief=learner.belief(setup.learner, memory.learner)))
     if decision.reward is None:
@@ -494,15 +511,16 @@ def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | Non
     >>> import unfog
     >>> from unfog.agents import round as rounds
     >>> agent, known = unfog.AGENTS["temporal"], unfog.TemporalProblem(dim=1, actions=3).knowledge()
-    >>> setup, memory = rounds.begin(agent, known)
-    >>> memory = rounds.observe(agent, setup, memory, rounds.Offer(np.array([0.9]), at=np.asarray(0.0)))
+    >>> setup, memory = rounds.start(agent, known)
+    >>> observation = rounds.Observation(np.array([0.9]), measured_at=np.asarray(0.0))
+    >>> memory = rounds.observe(agent, setup, memory, observation)
     >>> bool(rounds.value_of_reveal(agent, setup, memory, None, np.array([0.9])) > 0)
     True
     """
-    if agent.can.appraise is None:
+    if agent.can.value_reveal is None:
         raise ValueError(f"{agent.name}: its denoiser cannot say what a true context is worth")
     channel = state_of(memory.denoiser, unit, noisy)
-    return agent.can.appraise.value_of_reveal(setup.denoiser, channel)
+    return agent.can.value_reveal.value_of_reveal(setup.denoiser, channel)
 
 
 def repeated(state: Any, several: Several) -> Any:
@@ -559,14 +577,14 @@ def within(values: Array, mean: Array, variance: Array, clip_sd: float) -> tuple
     Under a belief that is right, one value in 5e8 is touched at six deviations. Under one that is wrong,
     clipped values still point the right way, and what was too far yesterday is within reach once the belief
     has moved. Clipping is coordinate by coordinate. How often a value was clipped is counted (`Surprises`).
-    Denoisers that would need an inverse a round keep their first expectation: see their `expected`.
+    Denoisers that would need an inverse a round keep their first expectation: see their `predict_reading`.
     """
     xp = values.__array_namespace__()
     deviation, reach = values - mean, clip_sd * xp.sqrt(variance)
-    far = xp.abs(deviation) > reach
-    if settled(~far):
-        return values, far
-    return xp.where(far, mean + xp.sign(deviation) * reach, values), far
+    clipped = xp.abs(deviation) > reach
+    if settled(~clipped):
+        return values, clipped
+    return xp.where(clipped, mean + xp.sign(deviation) * reach, values), clipped
 
 
 def count_surprises(

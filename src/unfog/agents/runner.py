@@ -22,11 +22,11 @@ played live gives the arms that it gives in the lab.
 
 >>> import numpy as np
 >>> import unfog
->>> from unfog.agents.round import Offer
+>>> from unfog.agents.round import Observation
 >>> from unfog.agents.runner import Runner
 >>> known, features = unfog.GaussianProblem(dim=2, actions=2).knowledge(), unfog.quadratic(np.eye(2))
 >>> runner = Runner(unfog.AGENTS["unfog"], known, seed=0)
->>> considered = runner.consider("ann", Offer(np.array([[0.9, -0.2]])), features)
+>>> considered = runner.consider("ann", Observation(np.array([[0.9, -0.2]])), features)
 >>> arm, probabilities = runner.choose(considered, runner.draw(), number=0)
 >>> decision = runner.take("ann", considered, arm, features)
 >>> decision = runner.reward("ann", decision, 1.5)
@@ -43,9 +43,9 @@ import numpy as np
 from unfog.agents import predict
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
-from unfog.agents.base import Chain, Chooser, Parameters, Privilege, State
+from unfog.agents.base import Chooser, Parameters, Privilege, RunsChain, State
 from unfog.agents.grow import grown
-from unfog.agents.round import Considered, Decision, Denoised, Memory, Offer, Several
+from unfog.agents.round import Considered, Decision, Denoised, Memory, Observation, Several
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Array, Ints
@@ -68,7 +68,7 @@ class StepDraws:
     There may be many, and more as rounds are remembered, so they are drawn when they are needed.
     """
 
-    def __init__(self, seed: int, trials: Sequence[int], chain: Chain | None, known: Knowledge) -> None:
+    def __init__(self, seed: int, trials: Sequence[int], chain: RunsChain | None, known: Knowledge) -> None:
         """Start at the first round; without a chain there are no steps."""
         self._chain, self.known, self._trials = chain, known, len(trials)
         self.sources = [generator(seed, trial, "learner") for trial in trials]
@@ -95,9 +95,9 @@ class Runner:
         several: Several | None = None,
         late: bool = True,
     ) -> None:
-        """Set up the first round. `privilege`, `several` and `late` are those of `agents.round.begin`."""
+        """Set up the first round. `privilege`, `several` and `late` are those of `agents.round.start`."""
         self.agent, self.known, self.seed = agent, known, seed
-        self.setup, memory = rounds.begin(agent, known, privilege, several=several, late=late)
+        self.setup, memory = rounds.start(agent, known, privilege, several=several, late=late)
         memory = contiguous(memory)
         self.fresh: State = memory.denoiser  # of a unit without readings so far
         self.channels: dict[str, State] = {}  # by unit
@@ -150,14 +150,14 @@ class Runner:
         self.advance()
         return self.normals.next(1)[:, 0]
 
-    def consider(self, unit: str, offer: Offer, features: FeatureMap) -> Considered:
+    def consider(self, unit: str, observation: Observation, features: FeatureMap) -> Considered:
         """Denoise, and look at every arm."""
         theta = self.theta() if self.agent.can.look_back is None else None
-        return rounds.consider(self.agent, self.setup, self.memory(unit), features, offer, theta)
+        return rounds.consider(self.agent, self.setup, self.memory(unit), features, observation, theta)
 
-    def denoise(self, unit: str, offer: Offer, features: FeatureMap) -> Denoised:
+    def denoise(self, unit: str, observation: Observation, features: FeatureMap) -> Denoised:
         """Denoise alone: for a round whose arm is known already."""
-        return rounds.denoise(self.agent, self.setup, self.memory(unit), features, offer)
+        return rounds.denoise(self.agent, self.setup, self.memory(unit), features, observation)
 
     def choose(self, considered: Considered, normals: Array, number: int) -> tuple[int, Array]:
         """The arm of a single trial, and with which probability each is chosen, (K,).
@@ -172,12 +172,14 @@ class Runner:
         arm, shares = chooser.choose_with_probabilities(considered.view, normals, draws)
         return int(arm[0]), shares[0]
 
-    def probabilities(self, unit: str, offer: Offer, features: FeatureMap, number: int) -> Array:
+    def probabilities(self, unit: str, observation: Observation, features: FeatureMap, number: int) -> Array:
         """With which probability each arm would be chosen, (K,); the runner does not change."""
         chooser = self.agent.chooser
         shape = 1, chooser.normals(self.known)
         normals = propensity_normals(self.seed, number, propensity_draws(chooser), shape)
-        return rounds.probabilities(self.agent, self.setup, self.memory(unit), features, offer, normals)[0]
+        return rounds.probabilities(
+            self.agent, self.setup, self.memory(unit), features, observation, normals
+        )[0]
 
     def observe(self, unit: str, denoised: "Denoised | Considered") -> None:
         """The channel learns from a noisy context."""
@@ -217,11 +219,11 @@ class Runner:
         return decision
 
     def play(
-        self, offer: Offer, features: FeatureMap, normals: Array, pay: Callable[[Ints], Array]
+        self, observation: Observation, features: FeatureMap, normals: Array, pay: Callable[[Ints], Array]
     ) -> Decision:
         """A round whose reward comes at once, in all trials: normals (trials, w)."""
         before = self.memory()
-        memory, decision = rounds.play(self.agent, self.setup, before, features, offer, normals, pay)
+        memory, decision = rounds.play(self.agent, self.setup, before, features, observation, normals, pay)
         self.remember("", memory)
         self.learnt += memory.learner is not before.learner
         return decision
@@ -244,9 +246,9 @@ class Runner:
     def expected_reading(self, denoised: Denoised) -> Law | None:
         """Mean and variance, (trials, d) each, that were predicted for a reading; None if nothing was."""
         reading = denoised.reading
-        if reading.law is not None and self.agent.can.foresee is None:
+        if reading.law is not None and self.agent.can.forecast_reading is None:
             return reading.law
-        return predict.foreseen(self.agent, reading.parameters, reading.channel)
+        return predict.forecast_reading(self.agent, reading.parameters, reading.channel)
 
     def grow(self, before: Knowledge, after: Knowledge) -> None:
         """Extend the belief to the features of arms that were added."""
@@ -270,7 +272,7 @@ class Runner:
     def fill(self, content: dict[str, Any], known: Knowledge) -> None:
         """Restore what `content` returned; arms may have been added since."""
         self._set_knowledge(known)
-        self.setup, _ = rounds.begin(self.agent, known)
+        self.setup, _ = rounds.start(self.agent, known)
         self.channels, self.learner = content["channels"], content["learner"]
         self.surprises, self.learnt = content["surprises"], content["learnt"]
         self.normals.sources[0].bit_generator.state = content["draws"]

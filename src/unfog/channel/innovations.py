@@ -1,6 +1,6 @@
 """Is the channel as described? A test that may be checked after every reading, for as long as one likes.
 
-A denoiser that `Expects` predicts mean and variance of each coordinate of the next noisy context. If the
+A denoiser with `predict_reading` says mean and variance of each coordinate of the next noisy context. If the
 channel is as described, z = (noisy - mean) / sd is standard normal given the past, and for every variance v
 of a few `SCALES`
 

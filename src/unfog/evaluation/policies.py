@@ -23,7 +23,7 @@ from unfog.agents import round as rounds
 from unfog.agents.agent import Agent, refuse_misfit
 from unfog.agents.catalogue import EVERY, Catalogue, named, row_of, without_channel
 from unfog.agents.choose.greedy import best
-from unfog.agents.round import Considered, Decision, Offer
+from unfog.agents.round import Considered, Decision, Observation
 from unfog.agents.runner import Recent, Runner, propensity_draws
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
@@ -81,13 +81,15 @@ class LogRunner:
         if self._learner.agent.can.use_time is not None and log.time is not None:
             at = log.time[[row]]
         arms: Any = None if log.offered is None else log.offered[[row]]
-        offer = Offer(noisy, None if mask.all() else mask, time=np.asarray(time), at=at, arms=arms)
+        observation = Observation(
+            noisy, None if mask.all() else mask, round=np.asarray(time), measured_at=at, arms=arms
+        )
         unit = self._units[row]
         self._runner.check_unit(unit)
         past = self._recent.due(unit)
         if past is not None:
             self._runner.revisit(unit, past)
-        return self._runner.consider(unit, offer, self._evaluation.features)
+        return self._runner.consider(unit, observation, self._evaluation.features)
 
     def probabilities(self, considered: Considered) -> Array:
         """The probabilities with which the agent would take each arm, (K,)."""
@@ -287,7 +289,7 @@ def log_agent(name: str, evaluation: Scene) -> LogAgent:
     world = {"partial": False, "has_bias": False, "logged": True}
     try:
         refuse_misfit(agent, known, evaluation.features, rewards=kind, **world)
-        rounds.begin(agent, known)
+        rounds.start(agent, known)
     except InputError as error:
         raise _rename_error(field, error) from None
     true = None if log.true is None or not agent.sees_context else units.inside(log.true)

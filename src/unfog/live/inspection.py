@@ -226,7 +226,7 @@ def expected(state: State, ask: Ask) -> "xr.Dataset":
     import xarray as xr
 
     runner, features = state.runner, state.arms.features_of(ask.vectors)
-    view = runner.consider(ask.unit, state.offer(ask), features).view
+    view = runner.consider(ask.unit, state.make_observation(ask), features).view
     d, m = len(state.terms.context), view.belief.centre.shape[-1]
     normals = generator(state.terms.seed, 0, "expected").standard_normal((DRAWS, d + m))
     cov = np.broadcast_to(view.context.cov, (1, d, d))[0]

@@ -25,7 +25,7 @@ import numpy as np
 from unfog.agents import predict
 from unfog.agents.base import Moment
 from unfog.agents.grow import grown
-from unfog.agents.round import Denoised, Memory, Offer
+from unfog.agents.round import Denoised, Memory, Observation
 from unfog.agents.runner import Law, Runner
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
@@ -113,27 +113,29 @@ class Runners(Mapping[str, Runner]):
                 raise InputError(f"{field}[{i}].at", f"{now} after {before}", "times that never go back")
             last[ask.unit] = now
 
-    def choose(self, unit: str, offer: Offer, features: FeatureMap, number: int) -> dict[str, Choice]:
+    def choose(
+        self, unit: str, observation: Observation, features: FeatureMap, number: int
+    ) -> dict[str, Choice]:
         """The choice of every agent in decision `number`."""
         choices = {}
-        for name, runner in self._select_runners(unit, offer):
+        for name, runner in self._select_runners(unit, observation):
             normals = runner.draw()
-            considered = runner.consider(unit, offer, features)
+            considered = runner.consider(unit, observation, features)
             view = considered.view
             belief = None if runner.agent.can.look_back is None else view.belief
             denoised = Denoised(considered.reading, view.context, belief)
             choices[name] = Choice(denoised, *runner.choose(considered, normals, number))
         return choices
 
-    def denoise(self, unit: str, offer: Offer, features: FeatureMap) -> dict[str, Denoised]:
+    def denoise(self, unit: str, observation: Observation, features: FeatureMap) -> dict[str, Denoised]:
         """The belief of every agent about a reading whose arm is known; draws random numbers as `choose`."""
         beliefs = {}
-        for name, runner in self._select_runners(unit, offer):
+        for name, runner in self._select_runners(unit, observation):
             runner.draw()
-            beliefs[name] = runner.denoise(unit, offer, features)
+            beliefs[name] = runner.denoise(unit, observation, features)
         return beliefs
 
-    def _select_runners(self, unit: str, offer: Offer) -> Iterator[tuple[str, Runner]]:
+    def _select_runners(self, unit: str, observation: Observation) -> Iterator[tuple[str, Runner]]:
         """The agent in charge, and the shadows that can use this reading.
 
         A shadow that cannot use it skips the decision: it must never stop the others.
@@ -141,7 +143,9 @@ class Runners(Mapping[str, Runner]):
         for name, runner in self._runners.items():
             try:
                 if name != OBEYED:
-                    _check_reading(runner, unit, Moment(offer.time, offer.at, offer.noise))
+                    _check_reading(
+                        runner, unit, Moment(observation.round, observation.measured_at, observation.noise)
+                    )
             except InputError:
                 continue
             yield name, runner
@@ -245,7 +249,7 @@ class State:
         self.windows = Windows(config.terms.reward_window, config.terms.context_window)
         self.exploration = generator(config.terms.seed, 0, "floor")  # another name would draw other numbers
         self.number = 0  # of the next decision
-        self.watch = Watch(config, expects=self.runner.agent.can.expect is not None)
+        self.watch = Watch(config, expects=self.runner.agent.can.predict_reading is not None)
         self.erased = set[str]()  # decisions whose events do not count
 
     @property
@@ -262,10 +266,12 @@ class State:
         """The id of a decision."""
         return f"{number}-{self.terms.uid[:8]}"
 
-    def offer(self, ask: Ask) -> Offer:
+    def make_observation(self, ask: Ask) -> Observation:
         """The input of a round, from a request."""
         time, at, noise = self.moment(ask)
-        return Offer(ask.noisy, ask.mask, time=time, arms=self.arms.mask(ask), at=at, noise=noise)
+        return Observation(
+            ask.noisy, ask.mask, round=time, arms=self.arms.mask(ask), measured_at=at, noise=noise
+        )
 
     def moment(self, ask: Ask) -> Moment:
         """The time of a reading, and its noise covariance if it has its own."""
@@ -276,7 +282,7 @@ class State:
         """Make a decision, and return the body of its event, which is applied already."""
         self.close_past(time)
         self._revisit_past(ask.unit)
-        round_input = ask.unit, self.offer(ask), self.arms.features_of(ask.vectors), self.number
+        round_input = ask.unit, self.make_observation(ask), self.arms.features_of(ask.vectors), self.number
         uniforms, choices = self._draw_uniforms(), self.runners.choose(*round_input)
         actions = {
             name: self.arms.mixed(ask, choice.arm_index, choice.shares, uniforms)
@@ -370,7 +376,9 @@ class State:
         ask = read(self.made, {name: body[name] for name in REQUEST if name in body})
         self._revisit_past(ask.unit)
         features = self.arms.features_of(ask.vectors)
-        self._enter(ask, body["arm"], self.runners.denoise(ask.unit, self.offer(ask), features), time)
+        self._enter(
+            ask, body["arm"], self.runners.denoise(ask.unit, self.make_observation(ask), features), time
+        )
 
     def _apply_reward(self, pending: Open, body: Mapping[str, Any]) -> None:
         if body["outcome"] == "kept":

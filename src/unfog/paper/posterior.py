@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unfog.agents.agent import Agent
-from unfog.agents.base import Chain, Evidence, Learner, Parameters, State
+from unfog.agents.base import Evidence, Learner, Parameters, RunsChain, State
 from unfog.agents.catalogue import AGENTS, LEARNERS, Catalogue, named
 from unfog.agents.runner import StepDraws
 from unfog.channel.knowledge import Knowledge
@@ -194,7 +194,7 @@ def walks(
 ) -> tuple[Array, Array | None]:
     """Draws as the agent would make them, (replicas, m), and a sampler's long run, (some, thetas, m)."""
     walk = partial(_play_replicas, learner, data, seed)
-    if not isinstance(learner, Chain) or learner.normals(data.known, 1) == 0:
+    if not isinstance(learner, RunsChain) or learner.normals(data.known, 1) == 0:
         belief = learner.belief(*walk(range(1))[:2])
         tick(replicas)
         normals = RoundDraws(seed, range(replicas), "belief", data.rows.shape[1]).next(1)
@@ -210,7 +210,7 @@ def walks(
 
 def _play_replicas(learner: Learner, data: Data, seed: int, replicas: range) -> _End:
     """Play replicas of a learner through all rounds, up to the decision after the last."""
-    draws = StepDraws(seed, replicas, learner if isinstance(learner, Chain) else None, data.known)
+    draws = StepDraws(seed, replicas, learner if isinstance(learner, RunsChain) else None, data.known)
     parameters, state = learner.setup(data.known), learner.start(data.known, None)
     for t in range(len(data.rewards)):
         state = _advance_chain(learner, parameters, state, draws.next(t))
@@ -220,7 +220,7 @@ def _play_replicas(learner: Learner, data: Data, seed: int, replicas: range) -> 
 
 def _advance_chain(learner: Learner, parameters: Parameters, state: State, normals: Array) -> State:
     """Take some steps of the chain, with normals (steps, replicas, n)."""
-    if isinstance(learner, Chain):
+    if isinstance(learner, RunsChain):
         with np.errstate(over="ignore", invalid="ignore"):  # `_finite` checks the result
             for step in normals:
                 state = learner.step(parameters, state, step)

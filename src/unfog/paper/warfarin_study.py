@@ -197,7 +197,7 @@ def _play_agent(cohort: Scene, name: str, inputs: Inputs) -> Ints:
     [agent], features = named([name]), PerArm(K, D)
     theta = prior(features, 0.0, np.array([INTERCEPT] + [SLOPE] * D))
     known = Knowledge(*inputs.channel, *theta, reward_var=np.asarray(VARIANCE[cohort.reward]))
-    setup, memory = rounds.begin(agent, known)
+    setup, memory = rounds.start(agent, known)
     orders, patients = inputs.contexts.shape[:2]
     draws = RoundDraws(cohort.seed, range(orders), "agent", agent.chooser.normals(known)).next(patients)
     arms = []
@@ -206,8 +206,8 @@ def _play_agent(cohort: Scene, name: str, inputs: Inputs) -> Ints:
         def pay(arm: Ints, t: int = t) -> Array:
             return pick(inputs.paid[:, t], arm)
 
-        offer = rounds.Offer(inputs.contexts[:, t], time=np.asarray(t))
-        memory, decision = rounds.play(agent, setup, memory, features, offer, draws[:, t], pay)
+        observation = rounds.Observation(inputs.contexts[:, t], round=np.asarray(t))
+        memory, decision = rounds.play(agent, setup, memory, features, observation, draws[:, t], pay)
         arms.append(decision.arm)
     return np.stack(arms, 1)
 

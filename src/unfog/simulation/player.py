@@ -12,7 +12,7 @@ import numpy as np
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.base import Privilege
-from unfog.agents.round import Decision, Offer, Several
+from unfog.agents.round import Decision, Observation, Several
 from unfog.agents.runner import Recent, Runner
 from unfog.maths.arrays import Array, Ints
 from unfog.simulation.job import Nature, emitted, refuse, truth_draws
@@ -76,14 +76,16 @@ class Player:
         )
         self.number, self.late = 0, deque[tuple[Decision, Array]]()
         self.recent = Recent[Decision](self.runner.lag)
-        self.asking = Asking(problem.revealed, len(trials)) if problem.asked and agent.can.appraise else None
+        self.asking = (
+            Asking(problem.revealed, len(trials)) if problem.asked and agent.can.value_reveal else None
+        )
 
     def round(self, emission: Emission, normals: Array, pay: Callable[[Ints], Array]) -> Decision:
         """Play a round up to its reward: normals (trials, w)."""
         self.runner.advance()
-        offer = offered(emission, np.asarray(self.number))
+        observation = make_observation(emission, np.asarray(self.number))
         self.number += 1
-        return self.runner.play(offer, self.features, normals, pay)
+        return self.runner.play(observation, self.features, normals, pay)
 
     def reveal(self, decision: Decision, emission: Emission) -> Decision:
         """Reveal the true context that is due, if the agent sees any; return this round's decision."""
@@ -127,9 +129,11 @@ def played(
         yield emission, player.reveal(decision, emission)
 
 
-def offered(emission: Emission, number: Ints) -> Offer:
+def make_observation(emission: Emission, number: Ints) -> Observation:
     """The part of an emission that an agent may see, in the round of this number."""
-    return Offer(emission.noisy, emission.mask, emission.unit, emission.bias, number, at=emission.at)
+    return Observation(
+        emission.noisy, emission.mask, emission.unit, emission.bias, number, measured_at=emission.at
+    )
 
 
 def to_reveal(emission: Emission) -> Array:

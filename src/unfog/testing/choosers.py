@@ -11,9 +11,9 @@ from unfog.agents.base import (
     Learner,
     LooksBack,
     Privilege,
-    Privileged,
+    ReportsChoice,
     Rewinds,
-    Tells,
+    SeesBias,
     View,
 )
 from unfog.channel.knowledge import Knowledge
@@ -57,8 +57,8 @@ def check_chooser(chooser: Chooser, learner: Learner | None = None, denoiser: De
         require(choices.dtype.kind in "iu", who, "chooses what is no whole number")
         _check_mask(who, choices, arms)
         _check_probabilities(who, chooser, view, choices, draws)
-        if isinstance(chooser, Tells):
-            _check_tells(who, chooser, view, choices[0], draws[0])
+        if isinstance(chooser, ReportsChoice):
+            _check_report(who, chooser, view, choices[0], draws[0])
             _check_exact_probability(who, chooser, chooser, view, draws)
     views = [_make_view(arms, learner, denoiser) for arms in (None, np.ones((TRIALS, 5), bool))]
     by_view = [chooser.choose(view, draws[0]) for view in views]
@@ -87,7 +87,7 @@ def _look_back(learner: Any, denoiser: Any, known: Knowledge, view: View) -> Vie
     """The view with the learner's belief before any reward; unchanged if the denoiser cannot rewind."""
     if Rewinds not in type(denoiser).__mro__:
         return view
-    privilege = Privilege(np.zeros(2)) if isinstance(denoiser, Privileged) else None
+    privilege = Privilege(np.zeros(2)) if isinstance(denoiser, SeesBias) else None
     parameters, noisy = denoiser.setup(known, privilege), view.context.mean
     hindsight = denoiser.hindsight(parameters, denoiser.start(parameters), noisy)
     state = learner.start(known, None)
@@ -104,31 +104,33 @@ def _learn(learner: Learner, known: Knowledge, view: View) -> Belief:
         design = view.features.at(normals(f"context {t}", TRIALS, 2))
         belief = learner.belief(parameters, state)
         args = view.features, design, belief, np.full(TRIALS, t % 5)
-        evidence = Evidence(*args, context=view.context, told=np.zeros(TRIALS))
+        evidence = Evidence(*args, context=view.context, choice_report=np.zeros(TRIALS))
         reward = (normals(f"paid {t}", TRIALS) > 0).astype(np.float64)
         state = learner.update(parameters, state, evidence, reward)
     return learner.belief(parameters, state)
 
 
-def _check_tells(who: str, chooser: Tells, view: View, choice: Array, draws: Array) -> None:
-    """Check that `choose_telling` chooses the same arms, with a number for every trial."""
-    arm, value = writes_nothing(who, chooser.choose_telling, view, draws)
-    require((arm == choice).all(), who, "chooses otherwise where it tells how")
+def _check_report(who: str, chooser: ReportsChoice, view: View, choice: Array, draws: Array) -> None:
+    """Check that `choose_and_report` chooses the same arms, with a number for every trial."""
+    arm, value = writes_nothing(who, chooser.choose_and_report, view, draws)
+    require((arm == choice).all(), who, "chooses otherwise where it reports how")
     require(
-        value.shape == (TRIALS,) and value.dtype.kind == "f", who, "tells what is no number for each trial"
+        value.shape == (TRIALS,) and value.dtype.kind == "f", who, "reports what is no number for each trial"
     )
 
 
-def _check_exact_probability(who: str, chooser: Chooser, able: Tells, view: View, draws: Array) -> None:
+def _check_exact_probability(
+    who: str, chooser: Chooser, able: ReportsChoice, view: View, draws: Array
+) -> None:
     """Check that a chooser that tells probabilities tells that of the arm, if it is exact."""
-    if able.tells != "probability" or chooser.propensity != "exact":
+    if able.reports != "probability" or chooser.propensity != "exact":
         return
-    arm, value = able.choose_telling(view, draws[0])
+    arm, value = able.choose_and_report(view, draws[0])
     probs = np.broadcast_to(chooser.probabilities(view, draws), (TRIALS, 5))
     require(
         same(value, probs[np.arange(TRIALS), arm]),
         who,
-        "tells another probability than it chooses with",
+        "reports another probability than it chooses with",
     )
 
 

@@ -7,13 +7,13 @@ import numpy as np
 from unfog.agents.base import (
     Corrects,
     Denoiser,
-    Expects,
     KnowsBias,
     Moment,
+    PredictsReading,
     Privilege,
-    Privileged,
     Rewinds,
-    Timed,
+    SeesBias,
+    UsesTime,
 )
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
@@ -49,7 +49,7 @@ class _Trap:
         self.__dict__["who"] = who
 
     def __getattr__(self, name: str) -> Any:
-        raise ContractError(f"{self.who}: reads {name!r} of the privilege, and is not declared Privileged")
+        raise ContractError(f"{self.who}: reads {name!r} of the privilege, and does not declare SeesBias")
 
 
 def check_denoiser(denoiser: Denoiser) -> None:
@@ -78,19 +78,19 @@ def check_denoiser(denoiser: Denoiser) -> None:
 
 
 def _setup(denoiser: Denoiser, known: Knowledge) -> Any:
-    privilege = Privilege(np.array([0.3, -0.2])) if isinstance(denoiser, Privileged) else None
+    privilege = Privilege(np.array([0.3, -0.2])) if isinstance(denoiser, SeesBias) else None
     return denoiser.setup(known, privilege)
 
 
 def _check_privilege(who: str, denoiser: Denoiser, known: Knowledge) -> None:
-    """Check that only denoisers that are declared Privileged read the truth, and that these use it."""
-    if not isinstance(denoiser, Privileged):
+    """Check that only denoisers that declare SeesBias read the truth, and that these use it."""
+    if not isinstance(denoiser, SeesBias):
         trap: Any = _Trap(who)
         denoiser.setup(known, trap)
         return
     first, second = (denoiser.with_bias(_setup(denoiser, known), np.full(2, x)) for x in (0.0, 1.0))
     means = [denoiser.predict(p, denoiser.start(p), np.ones((1, 2))).mean for p in (first, second)]
-    require(not same(*means), who, "is Privileged and makes nothing of the bias it is told")
+    require(not same(*means), who, "declares SeesBias and makes nothing of the bias it is told")
 
 
 def _play(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array, contexts: Array) -> list[Context]:
@@ -179,9 +179,11 @@ def _check_same_after_gap(who: str, denoiser: Denoiser, parameters: Any, blank: 
 
 def _lets_time_pass(denoiser: Denoiser, parameters: Any, before: Any, after: Any) -> bool:
     """Whether only the variance of the next reading has grown: the bias may have drifted meanwhile."""
-    if not isinstance(denoiser, Expects):
+    if not isinstance(denoiser, PredictsReading):
         return False
-    (centre, spread), (now, wider) = (denoiser.expected(parameters, state) for state in (before, after))
+    (centre, spread), (now, wider) = (
+        denoiser.predict_reading(parameters, state) for state in (before, after)
+    )
     return same(centre, now) and bool((wider >= spread).all())
 
 
@@ -193,7 +195,7 @@ def _check_corrects(
     state = denoiser.start(parameters)
     moments = list[Moment]()
     for reading in noisy:
-        if isinstance(denoiser, Timed):
+        if isinstance(denoiser, UsesTime):
             moments.append(denoiser.stamp(state, Moment()))
         state = denoiser.update(parameters, state, reading, None)
     ends, hidden = [], np.full_like(noisy[0], np.nan)
@@ -201,7 +203,7 @@ def _check_corrects(
         now = state
         for t in order:
             args = parameters, now, noisy[t], hidden, contexts[t]
-            if isinstance(denoiser, Timed):
+            if isinstance(denoiser, UsesTime):
                 now, belief = denoiser.reopen(*args, moments[t])
             else:
                 now, belief = able.correct(*args)

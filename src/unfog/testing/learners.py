@@ -7,7 +7,7 @@ import numpy as np
 
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent, refuse_misfit
-from unfog.agents.base import Chooser, Denoiser, Learner, Privilege, State, TakesBack, Term
+from unfog.agents.base import Chooser, Denoiser, Learner, Privilege, ReplacesTerms, State, Term
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Exact
 from unfog.maths.arrays import Array, pick
@@ -33,8 +33,8 @@ def check_learner(
 ) -> None:
     """Raise ContractError, with the name of the learner and the rule, if it breaks one.
 
-    By default the denoiser is the exact one and the chooser Thompson's: a learner that `hears` something
-    needs a chooser that tells it. `changes` are fields of the problem on which it is tested.
+    By default the denoiser is the exact one and the chooser Thompson's: a learner with `needs_report`
+    needs a chooser that reports it. `changes` are fields of the problem on which it is tested.
 
     >>> import unfog
     >>> unfog.testing.check_learner(unfog.learn.Conjugate())  # says nothing where all is well
@@ -49,8 +49,8 @@ def check_learner(
         require(agree, who, "a trial's belief depends on the trials beside it")
     changed = [not same(one, other) for one, other in pairwise(samples)]
     require(any(changed), who, "learns nothing from rewards")
-    if isinstance(learner, TakesBack):
-        _check_takes_back(who, learner, agent, world)
+    if isinstance(learner, ReplacesTerms):
+        _check_replaces_terms(who, learner, agent, world)
 
 
 def _make_agent(who: str, learner: Learner, denoiser: Denoiser, chooser: Chooser, world: Problem) -> Agent:
@@ -67,7 +67,7 @@ def _make_agent(who: str, learner: Learner, denoiser: Denoiser, chooser: Chooser
 
 def _begin(agent: Agent, world: Problem, nature: Truth) -> tuple[rounds.Setup, rounds.Memory]:
     privilege = None if agent.can.see_bias is None else Privilege(nature.bias)
-    return rounds.begin(agent, world.knowledge(), privilege)
+    return rounds.start(agent, world.knowledge(), privilege)
 
 
 def _play(who: str, agent: Agent, world: Problem, trials: slice) -> list[Array]:
@@ -81,13 +81,15 @@ def _play(who: str, agent: Agent, world: Problem, trials: slice) -> list[Array]:
         memory = _advance_chain(who, agent, setup, memory, world.knowledge(), t, trials)
         draws = normals(f"round {t}", TRIALS, world.round_normals())[trials]
         emission = world.emit(nature, draws, np.asarray(t))
-        offer = rounds.Offer(emission.noisy, emission.mask, bias=emission.bias, time=np.asarray(t))
+        observation = rounds.Observation(
+            emission.noisy, emission.mask, bias=emission.bias, round=np.asarray(t)
+        )
         choice = normals(f"theta {t}", TRIALS, width)[trials]
-        decision = rounds.decide(agent, setup, memory, nature.features, offer, choice)
+        decision = rounds.decide(agent, setup, memory, nature.features, observation, choice)
         belief = decision.evidence.belief
         require(np.isfinite(belief.mean).all(), who, "its belief is not finite")
         samples.append(np.broadcast_to(belief.sample(z), z.shape))
-        memory = rounds.observe(agent, setup, memory, offer)
+        memory = rounds.observe(agent, setup, memory, observation)
         scores = nature.features.at(emission.context).scores(nature.theta)
         reward = world.reward(pick(scores, decision.arm), draws)
         memory = _learn(who, agent, setup, memory, decision, reward, emission.context)
@@ -125,13 +127,15 @@ def _advance_chain(
     return memory
 
 
-def _check_takes_back(who: str, learner: TakesBack, agent: Agent, world: Problem) -> None:
+def _check_replaces_terms(who: str, learner: ReplacesTerms, agent: Agent, world: Problem) -> None:
     """Check that replacing a term by another gives the belief that the other alone gives."""
     nature, known = truth(world), world.knowledge()
     size, dim = agent.chooser.normals(known), known.context_mean.shape[-1]
     setup, memory = _begin(agent, world, nature)
-    offer = rounds.Offer(normals("noisy", TRIALS, dim))
-    decision = rounds.decide(agent, setup, memory, nature.features, offer, normals("theta", TRIALS, size))
+    observation = rounds.Observation(normals("noisy", TRIALS, dim))
+    decision = rounds.decide(
+        agent, setup, memory, nature.features, observation, normals("theta", TRIALS, size)
+    )
     certain = decision.evidence._replace(design=nature.features.at(normals("contexts", TRIALS, dim)))
     old, new = (learner.term(setup.learner, one) for one in (decision.evidence, certain))
     reward = world.reward(np.zeros(TRIALS), normals("paid", TRIALS, world.round_normals()))
@@ -145,7 +149,7 @@ def _check_takes_back(who: str, learner: TakesBack, agent: Agent, world: Problem
 
 
 def _replace(
-    learner: TakesBack, setup: rounds.Setup, state: State, old: Term | None, new: Term, reward: Array
+    learner: ReplacesTerms, setup: rounds.Setup, state: State, old: Term | None, new: Term, reward: Array
 ) -> tuple[State, Term]:
     """The state with a term in place of another, and that term as it was fitted."""
     new = learner.fit(setup.learner, state, old, new, reward)

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from tests.agents.baselines.plain import tied, world
 from tests.problems import evidence
-from unfog.agents.base import Chain
+from unfog.agents.base import RunsChain
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
@@ -73,7 +73,7 @@ def remembered(learner: Any, known: Knowledge, rows: Array, rewards: Array, room
     return state
 
 
-def walked(learner: Chain, state: Any, steps: int, normals: Callable[[], Array]) -> Any:
+def walked(learner: RunsChain, state: Any, steps: int, normals: Callable[[], Array]) -> Any:
     """So many steps on, as if each was the first of its round."""
     for _ in range(steps):
         state = learner.step((), state, normals())._replace(taken=np.zeros(()))

@@ -27,24 +27,24 @@ class Plain:
     def __init__(self, law: Law, ridge: float, norm: float) -> None:
         self.law, self.ridge, self.norm = law, ridge, norm
         self.bundles, self.rewards = list[Bundle](), list[float]()
-        self.offered = list[Bundle]()
+        self.make_observation = list[Bundle]()
         self.gram = np.zeros((0, 0))
 
     def choose(self, rows: Array, normals: Array, seen: Emission) -> list[int]:
         contexts = self.law.drawn(seen.noisy, SAMPLES)
-        self.offered = [(action, contexts) for action in self.law.actions]
+        self.make_observation = [(action, contexts) for action in self.law.actions]
         inverse = np.linalg.inv(self.gram + self.ridge * np.eye(len(self.bundles)))
         volume = np.linalg.slogdet(np.eye(len(self.bundles)) + self.gram / self.ridge)[1]
         beta = np.sqrt(0.5) * np.sqrt(volume + 2 * np.log(20)) + np.sqrt(self.ridge) * self.norm
         bounds = []
-        for bundle in self.offered:
+        for bundle in self.make_observation:
             k = np.array([kernel(bundle, past) for past in self.bundles])
             spread = (kernel(bundle, bundle) - k @ inverse @ k) / self.ridge
             bounds.append(k @ inverse @ np.array(self.rewards) + beta * np.sqrt(spread))
         return tied(bounds)
 
     def learn(self, arm: int, rows: Array, reward: float, seen: Emission) -> None:
-        self.bundles.append(self.offered[arm])
+        self.bundles.append(self.make_observation[arm])
         self.rewards.append(reward)
         k = np.array([kernel(self.bundles[-1], past) for past in self.bundles])
         self.gram = np.block([[self.gram, k[:-1, None]], [k[None]]])

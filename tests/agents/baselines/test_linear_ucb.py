@@ -126,7 +126,7 @@ def test_every_round_teaches_one_stage_at_most() -> None:
         drawn = normals(f"round {t}", 3, problem.round_normals())
         emission = problem.emit(truth(problem), drawn, np.asarray(t))
         decision = player.round(emission, np.zeros((3, 0)), partial(paid, problem, drawn))
-        row, told = decision.evidence.row(), decision.evidence.told
+        row, told = decision.evidence.row(), decision.evidence.choice_report
         assert told is not None
         kept += (row[..., None] * row[..., None, :]) * (told >= 0)[:, None, None]
     each = player.runner.memory().learner.each.root
@@ -137,21 +137,21 @@ def test_every_round_teaches_one_stage_at_most() -> None:
 def test_arms_that_may_not_be_chosen_are_not_left() -> None:
     problem, agent = world(), AGENT
     nature = truth(problem)
-    setup, memory = rounds.begin(agent, problem.knowledge())
+    setup, memory = rounds.start(agent, problem.knowledge())
     arms = np.array([[True] * 3 + [False] * 7, [False] * 9 + [True], [True] * 10])
-    offer = rounds.Offer(normals("noisy", 3, 3), arms=arms)
-    decision = rounds.decide(agent, setup, memory, nature.features, offer, np.zeros((3, 0)))
+    observation = rounds.Observation(normals("noisy", 3, 3), arms=arms)
+    decision = rounds.decide(agent, setup, memory, nature.features, observation, np.zeros((3, 0)))
     assert decision.arm[0] < 3
     assert decision.arm[1] == 9
 
 
 def test_the_learner_must_be_told_the_stage() -> None:
-    allowed = r"allowed: beside it a chooser that tells the stage of each choice \(Tells\)$"
+    allowed = r"allowed: beside it a chooser that reports the stage of each choice \(ReportsChoice\)$"
     with pytest.raises(InputError, match=r"'staged-ridge' beside the chooser 'thompson'; " + allowed):
         Agent("deaf", AGENT.denoiser, AGENT.learner, Thompson())
-    with pytest.raises(InputError, match="'clipped_optimism', which tells the probability; " + allowed):
+    with pytest.raises(InputError, match="'clipped_optimism', which reports the probability; " + allowed):
         replace(AGENT, chooser=BASELINES["meb"].agent.chooser)
-    with pytest.raises(InputError, match=r"which tells the stage; .* tells the probability of each choice"):
+    with pytest.raises(InputError, match=r"which reports the stage; .* reports the probability"):
         replace(BASELINES["meb"].agent, chooser=AGENT.chooser)
 
 
@@ -164,20 +164,20 @@ def test_the_learner_must_be_in_stages() -> None:
 class Wordless(type(AGENT.chooser)):  # type: ignore[misc]
     """It tells, and does not say what."""
 
-    tells = ""
+    reports = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hears(type(AGENT.learner)):  # type: ignore[misc]
     """It hears, and does not say what."""
 
-    hears = True
+    needs_report = True
 
 
 def test_what_is_told_has_a_word() -> None:
-    with pytest.raises(InputError, match=r"chooser\.tells: ''; allowed: a word"):
+    with pytest.raises(InputError, match=r"chooser\.reports: ''; allowed: a word"):
         replace(AGENT, chooser=Wordless())
-    with pytest.raises(InputError, match=r"learner\.hears: True; allowed: a word"):
+    with pytest.raises(InputError, match=r"learner\.needs_report: True; allowed: a word"):
         replace(AGENT, learner=Hears())
 
 

@@ -278,7 +278,7 @@ def test_a_round_adds_what_the_formulas_say(weighted: bool) -> None:
     state = learner.start(world(actions=2).knowledge(), None)
     sure = Context(chat, np.zeros((3, 3)))
     told = features, features.design(sure), state.ball, np.asarray(1)
-    evidence = Evidence(*told, context=sure, told=np.asarray(chance))
+    evidence = Evidence(*told, context=sure, choice_report=np.asarray(chance))
     found = learner.update(NOISE, state, evidence, np.asarray(1.5))
     assert np.allclose(found.ball.root @ found.ball.root.mT, np.linalg.inv(plain.v[0]))
     assert np.allclose(found.ball.centre, np.linalg.inv(plain.v[0]) @ plain.sum)

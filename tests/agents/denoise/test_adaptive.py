@@ -237,7 +237,7 @@ def test_a_reading_is_expected_as_draws_say(known: Knowledge, story: tuple[Array
     noisy, _ = story
     denoiser = Adaptive(**SMALL, tails=0.0, switch=0.0)
     state = walked(denoiser, known, noisy)
-    mean, variance = denoiser.expected(denoiser.setup(known, None), state)
+    mean, variance = denoiser.predict_reading(denoiser.setup(known, None), state)
     weights, _ = weights_by_density(denoiser, known, noisy, None)
     centres, spreads = [], []
     for truth in denoiser.hypotheses():
@@ -413,7 +413,7 @@ def test_a_reading_is_expected_under_the_sample_too(known: Knowledge, rng: np.ra
     told = known._replace(sample=rng.gamma(1.0, 1.5, (9, D)) - 3.0)
     denoiser = Adaptive(sizes=1, steps=0, tails=0.0)
     parameters = denoiser.setup(told, None)
-    mean, variance = denoiser.expected(parameters, denoiser.start(parameters))
+    mean, variance = denoiser.predict_reading(parameters, denoiser.start(parameters))
     sample = np.asarray(told.sample)
     np.testing.assert_allclose(mean, (known.context_mean + sample.mean(0)) / 2)
     shared = np.diagonal(known.noise_cov + known.bias_cov)
@@ -426,7 +426,7 @@ def test_a_reading_with_heavy_tails_is_expected_to_spread_as_its_nodes_do(known:
     parameters = denoiser.setup(known, None)
     [_, heavy] = parameters.families
     factor = np.exp(heavy.chances[0]) @ heavy.factors[0]
-    _, variance = denoiser.expected(parameters, denoiser.start(parameters))
+    _, variance = denoiser.predict_reading(parameters, denoiser.start(parameters))
     share = float(parameters.prior[1])
     noise = np.diagonal(known.noise_cov) * (1 - share + share * factor)
     np.testing.assert_allclose(variance, noise + np.diagonal(known.context_cov + known.bias_cov))

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 from tests.agents.denoise.stories import D, Joint, Story
 from tests.problems import given, inverse, random_knowledge, spd
 from unfog.agents.agent import Agent
-from unfog.agents.base import KnowsBias, Moment, Privilege, Weighs
+from unfog.agents.base import KnowsBias, Moment, Privilege, WeighsHypotheses
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import (
     Adaptive,
@@ -158,7 +158,7 @@ def test_adaptive_with_a_sample_expects_what_its_bias_says() -> None:
     law = deconvolution.smoothed(SAMPLE, 1000, 0.5)
     shared = (1 - weights[-1]) * KNOWN.context_mean + weights[-1] * law.mean
     mean, cov = denoiser.bias(parameters, state)
-    np.testing.assert_allclose(denoiser.expected(parameters, state)[0] - mean, shared)
+    np.testing.assert_allclose(denoiser.predict_reading(parameters, state)[0] - mean, shared)
     assert np.linalg.eigvalsh(cov).min() > 0
     assert 1e-3 < weights[-1] < 1
 
@@ -227,7 +227,7 @@ def test_what_is_expected_of_a_reading_has_the_bias_in_it() -> None:
 def check_what_is_expected_of_a_reading_has_the_bias_in_it(denoiser: Any) -> None:
     parameters, state = after(denoiser, Story(KNOWN, ROUNDS), context=False)
     first = denoiser.start(parameters)
-    (mean, variance), (before, prior) = (denoiser.expected(parameters, x) for x in (state, first))
+    (mean, variance), (before, prior) = (denoiser.predict_reading(parameters, x) for x in (state, first))
     found = denoiser.bias(parameters, state)
     np.testing.assert_allclose(found[0], mean - before, atol=1e-12)
     np.testing.assert_allclose(np.diagonal(found[1]), variance - prior + np.diagonal(KNOWN.bias_cov))
@@ -396,6 +396,6 @@ def test_abilities_are_declared() -> None:
         assert agent(denoiser).can.estimate_bias is denoiser
         weighs = isinstance(denoiser, Adaptive | TemporalBank)
         assert (agent(denoiser).can.weigh_hypotheses is not None) == weighs
-        assert isinstance(denoiser, Weighs) == weighs
+        assert isinstance(denoiser, WeighsHypotheses) == weighs
     for denoiser in (Identity(), PriorOnly()):
         assert agent(denoiser).can.estimate_bias is None

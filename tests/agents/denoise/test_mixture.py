@@ -104,7 +104,10 @@ def check_a_gaussian_law_is_exact(kind: str, pairs: bool, known: Knowledge) -> N
     for found, right in zip(story.beliefs(one), story.beliefs(Exact(pairs=pairs)), strict=True):
         same(found, *right, 1e-8)
     parameters, exact = one.setup(story.known, None), Exact(pairs=pairs).setup(told, None)
-    pair = one.expected(parameters, one.start(parameters)), Exact().expected(exact, Exact().start(exact))
+    pair = (
+        one.predict_reading(parameters, one.start(parameters)),
+        Exact().predict_reading(exact, Exact().start(exact)),
+    )
     np.testing.assert_allclose(*pair, rtol=1e-9)
 
 

@@ -205,7 +205,7 @@ def test_a_past_context_is_what_all_readings_since_say_of_it() -> None:
     truths[8] = tale.truths[8]
     state, _ = denoiser.reopen(parameters, state, tale.noisy[8], hidden(1)[0], truths[8], moments[8])
     for t in (1, 6, 7, 11):
-        found = denoiser.smoothed(parameters, state, moments[t], truths[t])
+        found = denoiser.smooth(parameters, state, moments[t], truths[t])
         mean, cov = brute(tempo, known.context_mean, tale.at, tale.noisy, truths, t)
         np.testing.assert_allclose(found.mean, mean, rtol=0, atol=1e-9)
         np.testing.assert_allclose(found.cov, cov, rtol=0, atol=1e-9)
@@ -295,7 +295,7 @@ def test_beyond_the_window_a_pair_is_an_observation_of_the_past() -> None:
         tale.noisy[0],
         hidden(1)[0],
         tale.truths[0],
-        Moment(moments[0].number, moments[0].at),
+        Moment(moments[0].number, moments[0].measured_at),
     )
     np.testing.assert_array_equal(now.mean, tale.truths[0])
     assert state.stale == 1
@@ -330,7 +330,7 @@ def test_time_starts_where_the_constants_hold() -> None:
         known = told(told_tempo)
         parameters = later.setup(known, None)
         ready = later.before(parameters, later.start(parameters), moment)
-        found.append(later.expected(parameters, ready)[1])
+        found.append(later.predict_reading(parameters, ready)[1])
     walks: Any = tempo.bias.walk, tempo.level and tempo.level.walk
     np.testing.assert_allclose(found[0] - found[1], 60 * np.diag(sum(walks)), rtol=1e-9)
 

@@ -124,7 +124,7 @@ def test_what_is_expected_is_the_mixture_before_the_reading() -> None:
     state = bank.start(parameters)
     for t, at in enumerate(tale.at):
         ready = bank.before(parameters, state, Moment(np.asarray(t), np.asarray(at)))
-        found, upto = bank.expected(parameters, ready), slice(t + 1)
+        found, upto = bank.predict_reading(parameters, ready), slice(t + 1)
         state = bank.update(parameters, ready, tale.noisy[t], None)
     noisy = tale.noisy[upto].copy()
     noisy[-1] = np.nan
@@ -157,7 +157,7 @@ def test_one_hypothesis_is_the_filter_itself() -> None:
                 alone.predict(theirs, other, tale.noisy[t]),
                 strict=True,
             ),
-            *zip(bank.expected(ours, one), alone.expected(theirs, other), strict=True),
+            *zip(bank.predict_reading(ours, one), alone.predict_reading(theirs, other), strict=True),
         ):
             np.testing.assert_allclose(x, y, rtol=0, atol=1e-9)
         shown = tale.truths[t] if t % 3 == 0 else None

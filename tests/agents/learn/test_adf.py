@@ -16,7 +16,7 @@ from tests.problems import (
     evidence,
     spd,
 )
-from unfog.agents.base import Chain, Evidence
+from unfog.agents.base import Evidence, RunsChain
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.learn import Adf
 from unfog.agents.learn.adf import _mode
@@ -162,7 +162,7 @@ def test_it_starts_from_the_prior_and_keeps_no_chain() -> None:
     belief = learner.belief(learner.setup(known), learner.start(known, 7))
     assert np.array_equal(belief.mean, known.prior_mean)
     np.testing.assert_allclose(gaussian.covariance(belief), known.prior_cov, rtol=1e-12)
-    assert not isinstance(learner, Chain)
+    assert not isinstance(learner, RunsChain)
     assert (learner.averages_context, Adf(marginal=True).averages_context) == (False, True)
 
 

@@ -334,15 +334,15 @@ def test_a_round_whose_context_comes_in_part_ends_with_its_true_row(
     tempo = TemporalProblem(dim=2).knowledge().tempo
     known = LogisticProblem(dim=2).knowledge()._replace(tempo=tempo)
     features = quadratic(rng.normal(size=(trials, 6, 2)))
-    setup, memory = rounds.begin(agent, known)
+    setup, memory = rounds.start(agent, known)
     decisions, contexts = list[rounds.Decision](), rng.normal(size=(20, trials, 2))
     for t in range(20):
         if t < 12:
-            offer = rounds.Offer(contexts[t] + rng.normal(size=(trials, 2)), time=np.asarray(t))
+            observation = rounds.Observation(contexts[t] + rng.normal(size=(trials, 2)), round=np.asarray(t))
             normals = rng.standard_normal((trials, agent.chooser.normals(known)))
             reward = rng.integers(2, size=trials).astype(float)
-            decision = rounds.decide(agent, setup, memory, features, offer, normals)
-            memory = rounds.observe(agent, setup, memory, offer)
+            decision = rounds.decide(agent, setup, memory, features, observation, normals)
+            memory = rounds.observe(agent, setup, memory, observation)
             memory, decision = rounds.reward(agent, setup, memory, decision, reward)
             decisions.append(decision)
         for k, late in enumerate((3, 5)):

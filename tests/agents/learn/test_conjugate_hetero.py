@@ -13,7 +13,7 @@ from unfog.agents.agent import Agent
 from unfog.agents.base import Evidence
 from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.learn import Conjugate, Hetero
-from unfog.agents.round import Offer
+from unfog.agents.round import Observation
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.per_arm import PerArm
@@ -59,7 +59,7 @@ def test_the_rewards_variance_by_monte_carlo(known: Knowledge, rng: np.random.Ge
 
 def walk(agent: Agent, known: Knowledge, features: Any, rng: np.random.Generator) -> Any:
     """Thirty rounds by hand, each checked against the precision form with Cov(phi) in full."""
-    setup, memory = rounds.begin(agent, known)
+    setup, memory = rounds.start(agent, known)
     m = known.prior_mean.shape[-1]
     whole = known.prior_cov if known.prior_cov.ndim == 2 else np.zeros((m, m))
     for b, block in enumerate(known.prior_cov if known.prior_cov.ndim == 3 else ()):
@@ -67,9 +67,9 @@ def walk(agent: Agent, known: Knowledge, features: Any, rng: np.random.Generator
     mean, cov = known.prior_mean, whole
     for _ in range(30):
         noisy, reward = rng.normal(1.0, 2.0, D), np.asarray(rng.normal(0.0, 3.0))
-        normals, offer = np.asarray(rng.normal(size=m)), Offer(noisy)
-        decision = rounds.decide(agent, setup, memory, features, offer, normals)
-        memory = rounds.observe(agent, setup, memory, offer)
+        normals, observation = np.asarray(rng.normal(size=m)), Observation(noisy)
+        decision = rounds.decide(agent, setup, memory, features, observation, normals)
+        memory = rounds.observe(agent, setup, memory, observation)
         memory, decision = rounds.reward(agent, setup, memory, decision, reward)
         design = features.design(decision.context)
         row, spread = design.row(decision.arm), design.covariance(decision.arm)
@@ -208,14 +208,14 @@ def test_surprises_in_blocks_are_those_in_one_piece(known: Knowledge, rng: np.ra
     covs = np.stack([spd(rng, D, 0.1) for _ in range(3)])
     agent, features = replace(EXACT, learner=Hetero(surprise=True)), PerArm(3, D, intercept=False)
     kinds = [known._replace(prior_cov=cov) for cov in (covs, gaussian.whole(covs))]
-    runs = [rounds.begin(agent, kind) for kind in kinds]
+    runs = [rounds.start(agent, kind) for kind in kinds]
     (setup, cut), (_, one) = runs
     for _ in range(30):
-        offer, normals = Offer(rng.normal(1.0, 2.0, (2, D))), rng.standard_normal((2, 9))
+        observation, normals = Observation(rng.normal(1.0, 2.0, (2, D))), rng.standard_normal((2, 9))
         reward = rng.normal(0.0, 3.0, 2)
-        told, same = (rounds.decide(agent, setup, x, features, offer, normals) for x in (cut, one))
+        told, same = (rounds.decide(agent, setup, x, features, observation, normals) for x in (cut, one))
         same = same._replace(evidence=same.evidence._replace(arm=told.arm))
-        cut, one = (rounds.observe(agent, setup, memory, offer) for memory in (cut, one))
+        cut, one = (rounds.observe(agent, setup, memory, observation) for memory in (cut, one))
         cut, one = (
             rounds.reward(agent, setup, memory, decision, reward)[0]
             for memory, decision in ((cut, told), (one, same))

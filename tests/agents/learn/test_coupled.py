@@ -16,7 +16,7 @@ from unfog.agents.agent import Agent, refuse_misfit
 from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.learn import Coupled, Hetero
 from unfog.agents.learn.coupled import shift_belief, theta_belief
-from unfog.agents.round import Decision, Memory, Offer, Setup
+from unfog.agents.round import Decision, Memory, Observation, Setup
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.linear import product
@@ -49,16 +49,16 @@ def walk(learner: Any, known: Knowledge, features: Any, number: int, paid: Any =
     d, m = known.context_mean.shape[-1], known.prior_mean.shape[-1]
     theta = rng.multivariate_normal(known.prior_mean, gaussian.whole(known.prior_cov))
     bias = rng.multivariate_normal(np.zeros(d), known.bias_cov)
-    setup, memory = rounds.begin(agent, known)
+    setup, memory = rounds.start(agent, known)
     for t in range(number):
         context = rng.multivariate_normal(known.context_mean, known.context_cov)
         noisy = context + bias + rng.multivariate_normal(np.zeros(d), known.noise_cov)
-        decision = rounds.decide(agent, setup, memory, features, Offer(noisy), np.zeros(m))
+        decision = rounds.decide(agent, setup, memory, features, Observation(noisy), np.zeros(m))
         arm = np.asarray(t % features.arms)
         decision = decision._replace(arm=arm, evidence=decision.evidence._replace(arm=arm))
         noise = rng.normal() * np.sqrt(np.asarray(known.reward_var))
         reward = (features.at(context).row(arm) * theta).sum(-1) + noise
-        before, memory = memory, rounds.observe(agent, setup, memory, Offer(noisy))
+        before, memory = memory, rounds.observe(agent, setup, memory, Observation(noisy))
         if paid is None or t in paid:
             memory, _ = rounds.reward(agent, setup, memory, decision, reward)
         yield Played(setup, before, memory, decision, noisy, reward)
@@ -303,8 +303,8 @@ def test_engines_agree_in_blocks() -> None:
     *_, last = walk(Coupled(), known, features, 5)
 
     def believe(known: Knowledge, memory: Memory, noisy: Array) -> tuple[Any, Any]:
-        setup, _ = rounds.begin(agent, known)
-        seen = rounds.view(agent, setup, memory, features, Offer(noisy))
+        setup, _ = rounds.start(agent, known)
+        seen = rounds.view(agent, setup, memory, features, Observation(noisy))
         return seen.context, seen.belief
 
     inputs = jax.tree.map(jnp.asarray, (known, last.before, last.noisy))

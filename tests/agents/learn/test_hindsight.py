@@ -17,7 +17,7 @@ from unfog.agents.base import Hindsight, View
 from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.learn import Joint, Smoothing, hindsight
 from unfog.agents.learn.hindsight import normal_nodes
-from unfog.agents.round import Memory, Offer, Setup
+from unfog.agents.round import Memory, Observation, Setup
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.features.linear import matrix, product
@@ -83,20 +83,22 @@ def walk(
     d, m = known.context_mean.shape[-1], known.prior_mean.shape[-1]
     theta = known.prior_mean + 0.3 * rng.normal(size=(*batch, m))
     bias = rng.multivariate_normal(np.zeros(d), known.bias_cov, batch or None)
-    setup, memory = rounds.begin(agent, known)
+    setup, memory = rounds.start(agent, known)
     past = Past([], [], [], [])
     for _ in range(number):
         context = rng.multivariate_normal(known.context_mean, known.context_cov, batch or None)
         noisy = context + bias + rng.multivariate_normal(np.zeros(d), known.noise_cov, batch or None)
         denoiser: Any = agent.denoiser
-        offer = Offer(noisy)
-        view = rounds.view(agent, setup, memory, features, offer)
+        observation = Observation(noisy)
+        view = rounds.view(agent, setup, memory, features, observation)
         hindsight = denoiser.hindsight(setup.denoiser, memory.denoiser, noisy)
         yield Moment(view, setup, memory, hindsight, noisy, Past(*map(list, past)))
-        decision = rounds.decide(agent, setup, memory, features, offer, rng.standard_normal((*batch, m)))
+        decision = rounds.decide(
+            agent, setup, memory, features, observation, rng.standard_normal((*batch, m))
+        )
         reward = (features.at(context).row(decision.arm) * theta).sum(-1) + rng.standard_normal(batch)
         adds = decision.evidence.context_variance() if learner.hetero else np.zeros(batch)
-        memory = rounds.observe(agent, setup, memory, offer)
+        memory = rounds.observe(agent, setup, memory, observation)
         memory, _ = rounds.reward(agent, setup, memory, decision, reward)
         for kept, new in zip(past, (noisy, decision.arm, reward, adds), strict=True):
             kept.append(new)
@@ -291,15 +293,17 @@ def check_trials_learn_apart(name: str, learner: Any) -> None:
         agent, features = with_learner(learner), many
         if name == "quadratic":
             features = quadratic([ACTIONS, -ACTIONS][i])
-        setup, memory = rounds.begin(agent, known)
+        setup, memory = rounds.start(agent, known)
         for noisy, arm, reward, adds in zip(*both.past, strict=True):
-            offer = Offer(noisy[i])
-            decision = rounds.decide(agent, setup, memory, features, offer, np.zeros(known.prior_mean.shape))
+            observation = Observation(noisy[i])
+            decision = rounds.decide(
+                agent, setup, memory, features, observation, np.zeros(known.prior_mean.shape)
+            )
             forced = decision.evidence._replace(arm=arm[i])
             assert forced.context_variance() == pytest.approx(adds[i], rel=1e-9)
-            memory = rounds.observe(agent, setup, memory, offer)
+            memory = rounds.observe(agent, setup, memory, observation)
             memory, _ = rounds.reward(agent, setup, memory, decision._replace(evidence=forced), reward[i])
-        alone = rounds.view(agent, setup, memory, features, Offer(both.noisy[i]))
+        alone = rounds.view(agent, setup, memory, features, Observation(both.noisy[i]))
         np.testing.assert_allclose(both.view.belief.mean[i], alone.belief.mean, rtol=1e-9, atol=1e-11)
         normals = rng.standard_normal(known.prior_mean.shape)
         np.testing.assert_allclose(
@@ -325,8 +329,8 @@ def test_engines_agree_in_blocks(learner: Any) -> None:
     *_, last = walk(learner, known, features, 5, (2,))
 
     def believe(known: Knowledge, memory: Memory, noisy: Array) -> tuple[Any, Any]:
-        setup, _ = rounds.begin(agent, known)
-        seen = rounds.view(agent, setup, memory, features, Offer(noisy))
+        setup, _ = rounds.start(agent, known)
+        seen = rounds.view(agent, setup, memory, features, Observation(noisy))
         return seen.context, seen.belief
 
     inputs = jax.tree.map(jnp.asarray, (known, last.memory, last.noisy))

@@ -17,7 +17,7 @@ from unfog.agents import round as rounds
 from unfog.agents.catalogue import Catalogue
 from unfog.agents.learn import LMC, PG, Adf, Laplace
 from unfog.agents.learn.logistic import Refit
-from unfog.agents.round import Offer
+from unfog.agents.round import Observation
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
@@ -96,10 +96,10 @@ def test_an_agent_remembers_the_features_of_its_arm(name: str, rng: np.random.Ge
     actions, noisy, shown = (
         rng.normal(0.5, 1.0, shape) for shape in ((trials, arms, 2), (trials, 2), (trials, 2))
     )
-    setup, memory = rounds.begin(agent, known)
+    setup, memory = rounds.start(agent, known)
     normals = rng.standard_normal((trials, agent.chooser.normals(known)))
     rewards, features = np.array([1.0, 0.0, 1.0]), quadratic(actions)
-    told = agent, setup, memory, features, Offer(noisy), normals
+    told = agent, setup, memory, features, Observation(noisy), normals
     memory, decision = rounds.play(*told, lambda _: rewards)
     if agent.sees_context:
         memory, decision = rounds.reveal(agent, setup, memory, decision, shown)

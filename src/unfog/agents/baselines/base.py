@@ -165,4 +165,4 @@ class Optimism(Largest):
         """The upper bound of the score of every arm that may be chosen: (..., K)."""
         mean, variance = moments(view)
         xp = mean.__array_namespace__()
-        return view.among(mean + self.alpha * xp.sqrt(variance))
+        return view.mask(mean + self.alpha * xp.sqrt(variance))

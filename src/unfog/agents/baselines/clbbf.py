@@ -13,7 +13,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.agents.agent import Agent
-from unfog.agents.base import Denoiser, Evidence, Keeps, LooksBack, Privilege, Rewinds, View
+from unfog.agents.base import Denoiser, Evidence, KeepsRounds, LooksBack, Privilege, Rewinds, View
 from unfog.agents.baselines.base import Baseline, EitherKind, Optimism
 from unfog.agents.choose.ucb import moments
 from unfog.agents.learn.logistic import put
@@ -228,7 +228,7 @@ class Raised(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Imputing(EitherKind, LooksBack, Keeps):
+class Imputing(EitherKind, LooksBack, KeepsRounds):
     """Ridge regression with an intercept on imputed features, past rounds imputed anew: what CLBBF learns.
 
     The formulas stand with `Lifting`. Sums over past rounds are kept without the ridge l I, because l
@@ -267,7 +267,7 @@ class Imputing(EitherKind, LooksBack, Keeps):
             what = f"{self.name!r} with {size} features of {dim} numbers of one context"
             raise InputError("learner", what, "a number of features that does not divide it, or own features")
 
-    def room(self, known: Knowledge, rounds: int) -> int:
+    def memory_size(self, known: Knowledge, rounds: int) -> int:
         """Readings, twice while one is added; their gains and rows while all are imputed again."""
         width, size = samples(known)[1], known.prior_mean.shape[-1] + 1
         return rounds * (2 * width + 4 + width**2 + 2 * size) if self.rebuild else 0
@@ -420,7 +420,7 @@ class Lifting(Optimism):
         xp = mean.__array_namespace__()
         shared = view.design.scores(matvec(belief.root, belief.lift))
         lifted_variance = variance + 2 * shared + xp.vecdot(belief.lift, belief.lift)[..., None]
-        return view.among(mean + self.alpha * xp.sqrt(xp.maximum(lifted_variance, 0.0)))
+        return view.mask(mean + self.alpha * xp.sqrt(xp.maximum(lifted_variance, 0.0)))
 
 
 GRID = (0.01, 0.03, 0.1, 0.2, 0.5, 1.0)

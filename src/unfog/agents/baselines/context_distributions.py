@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from unfog import validation
 from unfog.agents.agent import Agent
-from unfog.agents.base import Denoiser, Expects, KnowsBias, Privilege, Privileged
+from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege, SeesBias
 from unfog.agents.baselines.base import Baseline, Optimism, Ridge, Sizes, State
 from unfog.agents.baselines.linear_ucb import Ellipsoid
 from unfog.agents.denoise import Exact, Identity, reference
@@ -58,7 +58,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
+class ToldLaw(Denoiser, PredictsReading, KnowsBias, SeesBias):
     """Denoise by being told the law of every context: mu_t, the distribution that it is drawn from.
 
     In our worlds that is the law of the context given its measurement and the bias, N(A, M^-1) of
@@ -154,9 +154,9 @@ class ToldLaw(Denoiser, Expects, KnowsBias, Privileged):
         normals: Array = parameters.normals[first[..., None] + xp.arange(self.samples * dim)]
         return normals.reshape(*noisy.shape[:-1], self.samples, dim)
 
-    def expected(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
         """mu_c + gamma, and the diagonal of Sigma_c + Sigma_n."""
-        return DENOISER.expected(parameters.law, state)
+        return DENOISER.predict_reading(parameters.law, state)
 
     def bias(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
         """The told bias, with certainty."""

@@ -93,7 +93,7 @@ class MaxMin(Largest):
         for offset in offsets(centre.shape[-1]):  # one by one: all at once would take much memory
             worth = self._worth(view, centre + radius * xp.asarray(offset, dtype=centre.dtype))
             worst = xp.minimum(worst, worth)
-        return view.among(worst)
+        return view.mask(worst)
 
     def _worth(self, view: View, context: Array) -> Array:
         """What every arm is worth in one context (..., d)."""
@@ -136,7 +136,7 @@ class MinWd(MaxMin):
 
     def judged(self, view: View, bounds: Array) -> Array:
         """How far it is below the best that may be chosen; zero where that is rounding."""
-        xp, available = bounds.__array_namespace__(), view.among(bounds)
+        xp, available = bounds.__array_namespace__(), view.mask(bounds)
         return xp.where(among_largest(available), 0.0, bounds - available.max(-1)[..., None])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.agents.agent import Agent
-from unfog.agents.base import Chain, Evidence
+from unfog.agents.base import Evidence, RunsChain
 from unfog.agents.baselines.base import Baseline, EitherKind
 from unfog.agents.choose.greedy import best
 from unfog.agents.choose.thompson import Thompson
@@ -46,7 +46,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Langevin(EitherKind, Chain):
+class Langevin(EitherKind, RunsChain):
     """LMC-TS: a chain that walks down the loss of all past rounds with noise added, and the arm best for it.
 
         U(theta) = sum (x'theta - r)^2 + l |theta|^2           Gaussian rewards
@@ -111,7 +111,7 @@ class Langevin(EitherKind, Chain):
         """The logit and the gradient, and a sigmoid; with sums next to nothing."""
         return 2 * known.prior_mean.shape[-1] + 4 if self.zero_one else 1
 
-    def room(self, known: Knowledge, rounds: int) -> int:
+    def memory_size(self, known: Knowledge, rounds: int) -> int:
         """The past, twice over while a round is added, and the normals of a decision."""
         m = known.prior_mean.shape[-1]
         return 4 * m * (rounds if self.zero_one else m) + 2 * m * self.steps
@@ -333,9 +333,9 @@ class FeelGood(Langevin):
         """The scores of all arms, as many as there usually are."""
         return super().work(known) + 2 * USUAL_ARMS * known.prior_mean.shape[-1]
 
-    def room(self, known: Knowledge, rounds: int) -> int:
+    def memory_size(self, known: Knowledge, rounds: int) -> int:
         """All arms of all rounds, as many as there usually are."""
-        return super().room(known, rounds) + 4 * USUAL_ARMS * known.prior_mean.shape[-1] * rounds
+        return super().memory_size(known, rounds) + 4 * USUAL_ARMS * known.prior_mean.shape[-1] * rounds
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """A history of one arm a round, which grows to all arms in the first round."""

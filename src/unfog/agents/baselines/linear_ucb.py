@@ -28,7 +28,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.agents.agent import Agent
-from unfog.agents.base import Chooser, Evidence, Learner, Tells, View
+from unfog.agents.base import Chooser, Evidence, Learner, ReportsChoice, View
 from unfog.agents.baselines.base import Baseline, EitherKind, Optimism, Ridge, Sizes, State
 from unfog.agents.choose.greedy import Largest, best, for_all
 from unfog.agents.choose.ucb import moments
@@ -217,7 +217,7 @@ class TwoWidths(Largest):
         mean, weights = moments(view._replace(belief=form(centre, root[..., :half])))
         _, rest_variance = moments(view._replace(belief=form(centre, root[..., half:])))
         factor = sqrt(log(2 * self.horizon * mean.shape[-1] / self.delta))
-        return view.among(mean + self.scale * (factor * xp.sqrt(weights) + xp.sqrt(rest_variance)))
+        return view.mask(mean + self.scale * (factor * xp.sqrt(weights) + xp.sqrt(rest_variance)))
 
 
 LINREL = [
@@ -306,7 +306,7 @@ class StagedRidge(EitherKind):
 
     name = "staged-ridge"
     note = "ridge regression, in stages"
-    hears = "stage"
+    needs_report = "stage"
     own_belief = True
     cost = 5.0
 
@@ -337,20 +337,20 @@ class StagedRidge(EitherKind):
 
     def update(self, parameters: tuple[()], state: Staged, evidence: Evidence, reward: Array) -> Staged:
         """The state after one more row and its reward, for the stage that the chooser told."""
-        if evidence.told is None:
+        if evidence.choice_report is None:
             raise ValueError("a learner in stages must be told the stage of a round")
         row = evidence.row()
         xp, number = row.__array_namespace__(), stages(self.horizon)
         one = xp.ones((), dtype=row.dtype)
         # A row of zeros says nothing: the other stages stay as they are.
-        is_stage = (xp.arange(number) == evidence.told[..., None]).astype(row.dtype)
+        is_stage = (xp.arange(number) == evidence.choice_report[..., None]).astype(row.dtype)
         rows = is_stage[..., None] * row[..., None, :]
         joint = state.whole.condition(row, reward, one)
         return Staged(joint, state.each.condition(rows, reward[..., None], one))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stages(Tells, Chooser):
+class Stages(ReportsChoice, Chooser):
     """SupLinUCB: arms are sorted out stage by stage, until one is uncertain or all are known well.
 
     Stage s gives every arm a width w = alpha |x|_{A_s^-1} and a bound u = x'theta_s + w. A round begins with
@@ -376,7 +376,7 @@ class Stages(Tells, Chooser):
 
     name = "stages"
     note = "arms that are left stage by stage, until one is too uncertain or all are certain"
-    tells = "stage"
+    reports = "stage"
     propensity = "exact"
     needs_learner = (StagedRidge,)
 
@@ -398,9 +398,9 @@ class Stages(Tells, Chooser):
 
     def choose(self, view: View, normals: Array) -> Ints:
         """The arm of the stage at which the round ends."""
-        return self.choose_telling(view, normals)[0]
+        return self.choose_and_report(view, normals)[0]
 
-    def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
+    def choose_and_report(self, view: View, normals: Array) -> tuple[Ints, Array]:
         """The arm, and its stage, counted from 0, or -1 where none learns from the round."""
         xp = normals.__array_namespace__()
         arm, stage = self._end_of_round(view)

@@ -13,7 +13,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.agents.agent import Agent
-from unfog.agents.base import Chooser, Evidence, Learner, Tells, View
+from unfog.agents.base import Chooser, Evidence, Learner, ReportsChoice, View
 from unfog.agents.baselines.base import Baseline, EitherKind, Ridge, Sizes
 from unfog.agents.baselines.base import State as RidgeState
 from unfog.agents.choose.greedy import best
@@ -90,7 +90,7 @@ class Meb(EitherKind):
 
     name = "meb"
     note = "least squares less the covariance of errors"
-    hears = "probability"
+    needs_report = "probability"
     squares = 2
 
     def __post_init__(self) -> None:
@@ -133,12 +133,14 @@ class Meb(EitherKind):
 
     def update(self, parameters: Array, state: State, evidence: Evidence, reward: Array) -> State:
         """The state after one more round, weighted by the arm's probability."""
-        if evidence.context is None or evidence.told is None:
+        if evidence.context is None or evidence.choice_report is None:
             raise ValueError("meb needs the noisy context, and the probability of the arm")
         features, arm, chat = evidence.features, evidence.arm, evidence.context.mean
         xp = chat.__array_namespace__()
         row = features.design(Context(chat, -parameters)).row(arm)
-        variance = features.arms * evidence.told if self.weighted else xp.ones_like(evidence.told)  # 1 / w
+        variance = (
+            features.arms * evidence.choice_report if self.weighted else xp.ones_like(evidence.choice_report)
+        )  # 1 / w
         ball = state.ball.condition(row, reward, variance)
         blocks = isinstance(ball, Blocks)
         if self.weighted:
@@ -190,7 +192,7 @@ class Posterior(Ridge):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClippedOptimism(Chooser, Tells):
+class ClippedOptimism(Chooser, ReportsChoice):
     """Optimism, clipped: an upper bound on every arm's score, and now and then another arm than the best.
 
         P(a) = 1 - p0 for the arm with the largest x'E[theta] + alpha sd(x'theta),   p0 / (K - 1) for others
@@ -210,7 +212,7 @@ class ClippedOptimism(Chooser, Tells):
 
     name = "clipped_optimism"
     note = "the largest mean and so many deviations, now and then another arm"
-    tells = "probability"
+    reports = "probability"
     propensity = "exact"
 
     def __post_init__(self) -> None:
@@ -224,9 +226,9 @@ class ClippedOptimism(Chooser, Tells):
 
     def choose(self, view: View, normals: Array) -> Ints:
         """The best arm, or another."""
-        return self.choose_telling(view, normals)[0]
+        return self.choose_and_report(view, normals)[0]
 
-    def choose_telling(self, view: View, normals: Array) -> tuple[Ints, Array]:
+    def choose_and_report(self, view: View, normals: Array) -> tuple[Ints, Array]:
         """The arm, and how probable it was."""
         xp, shares = normals.__array_namespace__(), self.shares(view)
         uniform, _ = uniforms(normals)
@@ -242,16 +244,16 @@ class ClippedOptimism(Chooser, Tells):
         """The probability of every arm: (..., K)."""
         mean, variance = moments(view)
         xp = mean.__array_namespace__()
-        is_best = best(view.among(mean + self.alpha * xp.sqrt(variance)))[..., None] == xp.arange(
+        is_best = best(view.mask(mean + self.alpha * xp.sqrt(variance)))[..., None] == xp.arange(
             mean.shape[-1]
         )
         available = available_arms(view, mean)
         number = available.sum(-1)[..., None]
         other_share = self.floor * available / xp.maximum(number - 1, 1)
         shares: Array = xp.where(is_best, xp.where(number > 1, 1 - self.floor, 1.0), other_share)
-        if view.time is None:
+        if view.round is None:
             return shares
-        return xp.where((xp.asarray(view.time) == 0)[..., None], available / number, shares)
+        return xp.where((xp.asarray(view.round) == 0)[..., None], available / number, shares)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.agents.agent import Agent
-from unfog.agents.base import Bounds, Denoiser, Evidence, Privilege, State, View
+from unfog.agents.base import BoundsMean, Denoiser, Evidence, Privilege, State, View
 from unfog.agents.baselines.base import Baseline, Ridge, Sizes, sizes
 from unfog.agents.choose.greedy import Largest
 from unfog.channel.knowledge import Knowledge
@@ -39,7 +39,7 @@ class RegressionState(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Regressed(Denoiser, Bounds):
+class Regressed(Denoiser, BoundsMean):
     """Learn what follows a reading from pairs: ridge regression of true contexts on what was read before
     them.
 
@@ -190,7 +190,7 @@ class Served(Ridge):
 
     name = "served"
     note = "ridge regression, its width by the number of rounds"
-    needs = (Bounds,)
+    needs = (BoundsMean,)
     needs_features = (Sloped,)
 
     def __post_init__(self) -> None:
@@ -296,7 +296,7 @@ class JointOptimism(Largest):
             features.over_rounds(), arm, mean[..., None, :], cov[..., None, :, :], reach[..., None, :]
         )
         ends = [self._search(view.belief, ball, sign) for sign in (1.0, -1.0)]
-        return view.among(xp.maximum(*ends))
+        return view.mask(xp.maximum(*ends))
 
     def _search(self, belief: Belief, ball: Ball, sign: float) -> Array:
         """A top of every arm's score: (..., K)."""

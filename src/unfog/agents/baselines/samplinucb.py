@@ -349,7 +349,7 @@ class Reach(Optimism):
         mean, variance = moments(view)
         xp, reach = mean.__array_namespace__(), belief.reach
         value = mean + self.alpha * (xp.sqrt(variance) + reach)
-        return view.among(xp.where(xp.abs(reach) < UNSEEN, value, reach))
+        return view.mask(xp.where(xp.abs(reach) < UNSEEN, value, reach))
 
 
 SAMPLINUCB = [

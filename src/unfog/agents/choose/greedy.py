@@ -133,7 +133,7 @@ def expected(view: View) -> Array:
     >>> expected(view).tolist()
     [1.0, -1.0]
     """
-    return view.among(view.design.scores(view.belief.centre))
+    return view.mask(view.design.scores(view.belief.centre))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,9 +212,9 @@ class Epsilon(Chooser):
 
 def rounds_so_far(view: View, like: Array) -> Array:
     """How many rounds there are up to this one: (...,)."""
-    if view.time is None:
+    if view.round is None:
         raise ValueError("time: a chooser that changes with the rounds must be told which one it is")
-    return 1 + view.time.astype(like.dtype)
+    return 1 + view.round.astype(like.dtype)
 
 
 def _pick_available(view: View, scores: Array, uniform: Array) -> Array:

@@ -41,7 +41,7 @@ class Thompson(Chooser):
 
     def choose(self, view: View, normals: Array) -> Ints:
         """The arm with the largest score under one draw of theta."""
-        return best(view.among(view.design.scores(view.belief.sample(normals))))
+        return best(view.mask(view.design.scores(view.belief.sample(normals))))
 
     def probabilities(self, view: View, draws: Array) -> Array:
         """How often each arm is the best of a draw: many draws at once, as many as there is room for."""
@@ -118,7 +118,7 @@ class TopTwo(Chooser):
         """Leader and challenger: (...,) each. With a single arm they are the same."""
         xp = normals.__array_namespace__()
         thetas = normals[..., :-2].reshape(*normals.shape[:-1], 1 + self.redraws, -1)
-        scores = view.among(view.design.scores(view.belief.sample(xp.moveaxis(thetas, -2, 0))))
+        scores = view.mask(view.design.scores(view.belief.sample(xp.moveaxis(thetas, -2, 0))))
         arms = best(scores)
         leader = arms[0]
         leads = xp.arange(scores.shape[-1]) == leader[..., None]

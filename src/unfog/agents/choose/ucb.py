@@ -61,9 +61,9 @@ class Ucb(Largest):
         mean, variance = moments(view)
         xp = mean.__array_namespace__()
         if self.growth == 0:
-            return view.among(mean + NormalDist().inv_cdf(self.quantile) * xp.sqrt(variance))
+            return view.mask(mean + NormalDist().inv_cdf(self.quantile) * xp.sqrt(variance))
         tail = (1 - self.quantile) / rounds_so_far(view, mean) ** self.growth
-        return view.among(mean + exceeded(xp.asarray(tail))[..., None] * xp.sqrt(variance))
+        return view.mask(mean + exceeded(xp.asarray(tail))[..., None] * xp.sqrt(variance))
 
 
 def moments(view: View) -> tuple[Array, Array]:
@@ -170,7 +170,7 @@ class RandUcb(Chooser):
         xp = normals.__array_namespace__()
         # exp(-(x^2 + y^2) / 2) is uniform (maths/random.py), and a power of it is the level.
         levels = self.level * xp.exp((normals**2).sum(-1) / (2 * self.tail))
-        return best(view.among(mean + levels[..., None] * slope))
+        return best(view.mask(mean + levels[..., None] * slope))
 
     def _compute_probabilities(self, view: View, draws: Array, mean: Array, slope: Array) -> Array:
         xp, arms = draws.__array_namespace__(), view.arms
@@ -197,7 +197,7 @@ class RandUcb(Chooser):
         """Mean of every arm's score, and the slope of its bound in the level: (..., K) each."""
         mean, variance = moments(view)
         xp = mean.__array_namespace__()
-        noise = view.noise(best(view.among(mean))) if view.time is not None and self.growth else None
+        noise = view.noise(best(view.mask(mean))) if view.round is not None and self.growth else None
         if noise is None:
             return mean, xp.sqrt(variance)
         teaches = variance / noise[..., None]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog import validation
-from unfog.agents.base import Denoiser, Expects, KnowsBias, Privilege, Weighs
+from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege, WeighsHypotheses
 from unfog.agents.denoise import mixture
 from unfog.agents.denoise.bias import FromEither, spread
 from unfog.channel.knowledge import Knowledge
@@ -70,7 +70,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
+class Adaptive(FromEither, Denoiser, PredictsReading, KnowsBias, WeighsHypotheses):
     """Denoise without knowing the trouble: a bank of channels, weighed by what they say of each noisy
     context.
 
@@ -220,7 +220,7 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
             *moments(xp.concat([1 - share, share], axis=-1), *_stack_moments(belief, evidence.sampled[0]))
         )
 
-    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """The moments of the mixture over the hypotheses, before the measurement."""
         xp = parameters.mean.__array_namespace__()
         weights = xp.exp(state.weights)
@@ -230,7 +230,7 @@ class Adaptive(FromEither, Denoiser, Expects, KnowsBias, Weighs):
         means = parameters.mean + means
         within = xp.broadcast_to(spread + hidden + parameters.sizes[:, None] * noise, means.shape)
         if parameters.sample is not None:
-            sample_moments = SAMPLE.expected(parameters.sample, state.sample)
+            sample_moments = SAMPLE.predict_reading(parameters.sample, state.sample)
             shape = (*means.shape[:-2], 1, means.shape[-1])
             sampled = (xp.broadcast_to(x[..., None, :], shape) for x in sample_moments)
             means, within = (

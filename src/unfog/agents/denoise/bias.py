@@ -112,7 +112,7 @@ def certain(mean: Array) -> tuple[Array, Array]:
     return mean, xp.zeros((*mean.shape, mean.shape[-1]), dtype=mean.dtype)
 
 
-def expected(mean: Array, noisy_cov: Array, bias_mean: Array, bias_cov: Array) -> tuple[Array, Array]:
+def reading_moments(mean: Array, noisy_cov: Array, bias_mean: Array, bias_cov: Array) -> tuple[Array, Array]:
     """The mean mu_c + g of the next noisy context and its variances, of Sigma_c + Sigma_n + S: (..., d)."""
     xp = noisy_cov.__array_namespace__()
     return mean + bias_mean, xp.linalg.diagonal(noisy_cov) + xp.linalg.diagonal(bias_cov)

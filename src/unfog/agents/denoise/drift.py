@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import validation
-from unfog.agents.base import Denoiser, Expects, KnowsBias, Privilege
+from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import spread
 from unfog.channel.knowledge import Knowledge
@@ -30,7 +30,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drift(bias.FromEither, Denoiser, Expects, KnowsBias):
+class Drift(bias.FromEither, Denoiser, PredictsReading, KnowsBias):
     """Denoise while the bias walks, gamma_t = gamma_{t-1} + N(0, Q): the Kalman filter.
 
     Before round t the bias is believed to be N(g, S). What the round shows of it, and the step after that,
@@ -86,9 +86,9 @@ class Drift(bias.FromEither, Denoiser, Expects, KnowsBias):
         mean = parameters.mean + matvec(gain, noisy - parameters.mean - bias_mean)
         return Context(mean, parameters.context_cov - product(gain, parameters.context_cov))
 
-    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
-        return bias.expected(parameters.mean, parameters.noisy_cov, *_bias_moments(parameters, state))
+        return bias.reading_moments(parameters.mean, parameters.noisy_cov, *_bias_moments(parameters, state))
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array) -> State:
         """One more observation of the bias, and its next step."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.base import Denoiser, Expects, Hindsight, KnowsBias, Privilege, Readies, Rewinds
+from unfog.agents.base import Denoiser, Hindsight, KnowsBias, Precomputes, PredictsReading, Privilege, Rewinds
 from unfog.agents.denoise import bias
 from unfog.channel.knowledge import Knowledge, Shrinkage, as_told, posterior_mean
 from unfog.features import Context
@@ -22,7 +22,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
+class Exact(bias.FromEither, Denoiser, PredictsReading, KnowsBias, Precomputes, Rewinds):
     """Exact denoising: the posterior of c_t given every measurement up to and including chat_t.
 
     With gamma ~ N(g, S) from rounds before t, chat_t = c_t + gamma + n_t is jointly Gaussian with c_t, so
@@ -58,8 +58,8 @@ class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
         """Nothing observed yet."""
         return bias.nothing_seen(parameters.sight)
 
-    def ready(self, parameters: Parameters, state: bias.Tally) -> bias.Weighed:
-        """The state with the belief about the bias, which both `expected` and `predict` need."""
+    def precompute(self, parameters: Parameters, state: bias.Tally) -> bias.Weighed:
+        """The state with the belief about the bias, which both `predict_reading` and `predict` need."""
         return bias.weighed(parameters.sight, state)
 
     def predict(self, parameters: Parameters, state: bias.Tally | bias.Weighed, noisy: Array) -> Context:
@@ -69,9 +69,13 @@ class Exact(bias.FromEither, Denoiser, Expects, KnowsBias, Readies, Rewinds):
         mean = parameters.mean + matvec(gain, noisy - parameters.mean - bias_mean)
         return Context(mean, parameters.context_cov - product(gain, parameters.context_cov))
 
-    def expected(self, parameters: Parameters, state: bias.Tally | bias.Weighed) -> tuple[Array, Array]:
+    def predict_reading(
+        self, parameters: Parameters, state: bias.Tally | bias.Weighed
+    ) -> tuple[Array, Array]:
         """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
-        return bias.expected(parameters.mean, parameters.noisy_cov, *bias.belief(parameters.sight, state))
+        return bias.reading_moments(
+            parameters.mean, parameters.noisy_cov, *bias.belief(parameters.sight, state)
+        )
 
     def update(self, parameters: Parameters, state: bias.Tally, noisy: Array, context: Array) -> bias.Tally:
         """One more observation of the bias."""

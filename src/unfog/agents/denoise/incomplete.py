@@ -4,7 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.base import Corrects, Denoiser, Expects, Foresees, KnowsBias, Privilege, is_news
+from unfog.agents.base import (
+    Corrects,
+    Denoiser,
+    ForecastsReading,
+    KnowsBias,
+    PredictsReading,
+    Privilege,
+    is_news,
+)
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither, spread
 from unfog.channel.knowledge import Knowledge, masked_inverse
@@ -42,7 +50,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
+class Incomplete(FromEither, Denoiser, PredictsReading, ForecastsReading, Corrects, KnowsBias):
     """Denoise from incomplete records: coordinates lost, true contexts known late, in any order, or in part.
 
     Of a round the coordinates o of chat were measured, and by now the coordinates k of the true context may
@@ -103,18 +111,18 @@ class Incomplete(FromEither, Denoiser, Expects, Foresees, Corrects, KnowsBias):
         term, known = term_of(parameters, noisy, None)
         return context_of(state.plus(term), term, known)
 
-    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """Prior moments: mu_c, and the diagonal of Sigma_c + Sigma_n + Sigma_gamma.
 
         To use what is known of the bias would cost an inverse for every trial.
         """
         return parameters.mean, parameters.variance
 
-    def foreseen(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+    def forecast_reading(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
         cov = inverse(state.precision)
         noisy_cov = parameters.context_cov + parameters.noise_cov
-        return bias.expected(parameters.mean, noisy_cov, matvec(cov, state.natural_mean), cov)
+        return bias.reading_moments(parameters.mean, noisy_cov, matvec(cov, state.natural_mean), cov)
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array | None) -> State:
         """The belief with this round's term, and with its true context where that is shown at once."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from unfog import validation
-from unfog.agents.base import Denoiser, Expects, KnowsBias, Parameters, Privilege
+from unfog.agents.base import Denoiser, KnowsBias, Parameters, PredictsReading, Privilege
 from unfog.agents.denoise import bias
 from unfog.channel import deconvolution
 from unfog.channel.knowledge import Knowledge
@@ -35,7 +35,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filtered(bias.FromEither, Denoiser, Expects, KnowsBias):
+class Filtered(bias.FromEither, Denoiser, PredictsReading, KnowsBias):
     """What such denoisers share: the belief about the bias, one Gaussian that is kept by its moments.
 
     With gamma ~ N(g, S) from rounds before t, and contexts that are a mixture, the posterior of gamma given
@@ -69,10 +69,10 @@ class Filtered(bias.FromEither, Denoiser, Expects, KnowsBias):
         """Mean and covariance of this round's context."""
         return self.seen(parameters, state, noisy)[0]
 
-    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """The mean of contexts and g; the diagonal of their covariance + Sigma_n + S."""
         channel: Channel = parameters.channel
-        return bias.expected(channel.mean, channel.noisy_cov, state.mean, state.cov)
+        return bias.reading_moments(channel.mean, channel.noisy_cov, state.mean, state.cov)
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Any) -> State:
         """The Gaussian with the moments of the bias after this round."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.base import Denoiser, Expects, KnowsBias, Privilege, Privileged
+from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege, SeesBias
 from unfog.agents.denoise.bias import certain
 from unfog.channel.knowledge import Knowledge, Shrinkage, as_told, posterior_mean
 from unfog.features import Context
@@ -21,14 +21,14 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownBias(Denoiser, Expects, KnowsBias, Privileged):
+class KnownBias(Denoiser, PredictsReading, KnowsBias, SeesBias):
     """Denoise with the bias known (TS_oracle in the paper).
 
         c_t ~ N(mu_c + B (chat_t - mu_c - gamma),  Sigma_c - B Sigma_c),   B = Sigma_c (Sigma_c + Sigma_n)^-1
 
     In the paper's letters that is N(A, M^-1) at gamma*. After Park and Faradonbeh, *Analysis of Thompson
     Sampling for Partially Observable Contextual Multi-Armed Bandits*. The bias is a privilege: the simulator
-    shows it to denoisers that declare themselves `Privileged` alone.
+    shows it to denoisers that declare themselves `SeesBias` alone.
 
     It has no settings, and remembers nothing: there is nothing to learn about the channel.
 
@@ -63,7 +63,7 @@ class KnownBias(Denoiser, Expects, KnowsBias, Privileged):
         mean = posterior_mean(parameters.shrinkage, noisy, parameters.bias)
         return Context(mean, parameters.shrinkage.cov)
 
-    def expected(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
         """mu_c + gamma, and the diagonal of Sigma_c + Sigma_n."""
         return parameters.shrinkage.mean + parameters.bias, parameters.variance
 
@@ -83,7 +83,7 @@ class AtomsParameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownBiasAtoms(Denoiser, Expects, KnowsBias, Privileged):
+class KnownBiasAtoms(Denoiser, PredictsReading, KnowsBias, SeesBias):
     """Denoise with the bias known where contexts are drawn from a sample: the discrete posterior over its
     atoms.
 
@@ -132,7 +132,7 @@ class KnownBiasAtoms(Denoiser, Expects, KnowsBias, Privileged):
             *mixture.points_posterior(parameters.points, parameters.precision, noisy - parameters.bias)
         )
 
-    def expected(self, parameters: AtomsParameters, state: tuple[()]) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: AtomsParameters, state: tuple[()]) -> tuple[Array, Array]:
         """The mean of all atoms and gamma; their variance and that of the noise."""
         return parameters.mean + parameters.bias, parameters.variance
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import validation
-from unfog.agents.base import Denoiser, Expects, KnowsBias, Privilege
+from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither, spread
 from unfog.channel.knowledge import Knowledge
@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Robust(FromEither, Denoiser, Expects, KnowsBias):
+class Robust(FromEither, Denoiser, PredictsReading, KnowsBias):
     """Denoise where the noise has heavy tails: Student's t with nu degrees of freedom and scale Sigma_n.
 
     With gamma ~ N(g, S) from rounds before t, and w the precision of this round's noise (maths/student.py),
@@ -99,9 +99,9 @@ class Robust(FromEither, Denoiser, Expects, KnowsBias):
         shift, cov = student.moments(_weigh_reading(parameters, state, noisy), parameters.context_cov)
         return Context(parameters.mean + shift, cov)
 
-    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """mu_c + g, and the diagonal of Sigma_c + Sigma_n + S."""
-        return bias.expected(parameters.mean, parameters.noisy_cov, state.mean, state.cov)
+        return bias.reading_moments(parameters.mean, parameters.noisy_cov, state.mean, state.cov)
 
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array) -> State:
         """The Gaussian with the moments of the bias after this round and its step."""

@@ -7,15 +7,15 @@ import numpy as np
 
 from unfog import validation
 from unfog.agents.base import (
-    Appraises,
     Corrects,
     Denoiser,
-    Expects,
     KnowsBias,
     Moment,
+    PredictsReading,
     Privilege,
     Smooths,
-    Timed,
+    UsesTime,
+    ValuesReveals,
     is_news,
 )
 from unfog.agents.denoise import temporal_filter
@@ -42,7 +42,7 @@ class Ready(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises):
+class Temporal(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Smooths, ValuesReveals):
     """Denoise in time: slow levels, fast moves and cycles of contexts, biases that walk, errors that persist.
 
     The parts of contexts and errors (channel/dynamics.py) are one Gaussian vector that moves; this is its
@@ -145,7 +145,7 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
         posterior = context.condition_on(reading, ready.noise, marked.values - parameters.mean, marked.lost())
         return Context(parameters.mean + posterior.mean, posterior.cov())
 
-    def expected(self, parameters: StateSpace, state: State | Ready) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: StateSpace, state: State | Ready) -> tuple[Array, Array]:
         """The moments of the reading under the belief at its time."""
         ready = self._make_ready(parameters, state)
         _, reading = temporal_filter.seen_at(parameters, ready.belief, ready.at)
@@ -197,7 +197,7 @@ class Temporal(Denoiser, Expects, Corrects, KnowsBias, Timed, Smooths, Appraises
             return temporal_filter.at_once(parameters, state, record, temporal_filter.mark(before))
         return temporal_filter.late(parameters, state, record, is_news(before, after))
 
-    def smoothed(self, parameters: StateSpace, state: State, moment: Moment, known: Array) -> Context:
+    def smooth(self, parameters: StateSpace, state: State, moment: Moment, known: Array) -> Context:
         """The context given all readings and true contexts since then."""
         number, _ = when(moment, state)
         matches = [record.number == number for record in state.window]

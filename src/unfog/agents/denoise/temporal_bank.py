@@ -16,15 +16,15 @@ import numpy as np
 
 from unfog import validation
 from unfog.agents.base import (
-    Appraises,
     Corrects,
     Denoiser,
-    Expects,
     KnowsBias,
     Moment,
+    PredictsReading,
     Privilege,
-    Timed,
-    Weighs,
+    UsesTime,
+    ValuesReveals,
+    WeighsHypotheses,
     is_news,
 )
 from unfog.agents.denoise import temporal, temporal_filter
@@ -75,7 +75,7 @@ class Ready(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Weighs):
+class TemporalBank(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, ValuesReveals, WeighsHypotheses):
     """Denoise in time without trusting the constants of time: a bank of filters, weighed by what they
     foretell.
 
@@ -220,10 +220,10 @@ class TemporalBank(Denoiser, Expects, Corrects, KnowsBias, Timed, Appraises, Wei
         weights = kalman.weighed(ready.weights, reading_log_density(parameters.model, ready.filters, noisy))
         return Context(*moments(xp.exp(weights), *beliefs))
 
-    def expected(self, parameters: Parameters, state: State | Ready) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: Parameters, state: State | Ready) -> tuple[Array, Array]:
         """The moments of the mixture at the reading's time, before it."""
         ready = self._make_ready(parameters, state)
-        means, within = self.filter.expected(parameters.model, ready.filters)
+        means, within = self.filter.predict_reading(parameters.model, ready.filters)
         weights = ready.weights.__array_namespace__().exp(ready.weights)[..., None]
         centre = (weights * means).sum(-2)
         return centre, (weights * (within + (means - centre[..., None, :]) ** 2)).sum(-2)

@@ -286,8 +286,8 @@ def when(moment: Moment, state: State) -> tuple[Array, Array]:
     """Number and time of a reading, (...,) each: by default the next number, and the number as the time."""
     xp, dtype = state.at.__array_namespace__(), state.at.dtype
     number = state.number + 1 if moment.number is None else xp.asarray(moment.number, dtype=dtype)
-    if moment.at is not None:
-        return number, xp.asarray(moment.at, dtype=dtype)
+    if moment.measured_at is not None:
+        return number, xp.asarray(moment.measured_at, dtype=dtype)
     return number, number if moment.number is not None else xp.where(state.number < 0, 0.0, state.at + 1)
 
 

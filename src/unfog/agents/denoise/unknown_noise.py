@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import validation
-from unfog.agents.base import Corrects, Denoiser, Expects, KnowsBias, Privilege
+from unfog.agents.base import Corrects, Denoiser, KnowsBias, PredictsReading, Privilege
 from unfog.agents.denoise import incomplete
 from unfog.agents.denoise.bias import FromEither, spread
 from unfog.channel.knowledge import Knowledge
@@ -60,7 +60,7 @@ class Channel(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
+class UnknownNoise(FromEither, Denoiser, PredictsReading, Corrects, KnowsBias):
     """Denoise with the covariance of the noise unknown too, learnt from pairs, and from noisy contexts alone.
 
         gamma ~ N(0, Sigma_gamma),   Sigma_n ~ inverse Wishart of the mean that is told, worth trust residuals
@@ -141,7 +141,7 @@ class UnknownNoise(FromEither, Denoiser, Expects, Corrects, KnowsBias):
         """The posterior of this round's context."""
         return _denoise(parameters, fit(parameters.noise_vars, _collect_sums(parameters, state)), noisy)
 
-    def expected(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
+    def predict_reading(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """mu_c, and the mean square about it of what was seen so far, what is told being worth one reading.
 
         A fit of the noise would say more, and take as long as all else in a round.

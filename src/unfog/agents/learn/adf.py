@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unfog import validation
-from unfog.agents.base import Evidence, Grows, Learner, TakesBack, Term
+from unfog.agents.base import Evidence, Grows, Learner, ReplacesTerms, Term
 from unfog.agents.learn import revisable
 from unfog.agents.learn.logistic import PROBIT
 from unfog.agents.learn.revisable import State, measured, whitened, whitened_mean
@@ -144,7 +144,7 @@ def _mode(mean: Array, variance: Array) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sites(Grows, Learner, TakesBack):
+class Sites(Grows, Learner, ReplacesTerms):
     """Assumed-density filtering that can take back: one Gaussian site a reward, as in expectation
     propagation.
 

@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from unfog import validation
-from unfog.agents.base import Chain, Evidence, Grows, Learner
+from unfog.agents.base import Evidence, Grows, Learner, RunsChain
 from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
@@ -159,13 +159,13 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refit(Grows, Learner, Chain):
+class Refit(Grows, Learner, RunsChain):
     """A base for learners that refine theta by steps; subclasses say the steps."""
 
     rewards = "bernoulli"
     dense = True
 
-    def room(self, known: Knowledge, rounds: int) -> int:
+    def memory_size(self, known: Knowledge, rounds: int) -> int:
         """All rounds, twice over while one is added, and the normals of a decision."""
         m = known.prior_mean.shape[-1]
         normals = self.normals(known, rounds) * self.steps

@@ -27,7 +27,7 @@ from functools import partial
 from typing import NamedTuple
 
 from unfog import validation
-from unfog.agents.base import Evidence, Grows, Learner, TakesBack, Term
+from unfog.agents.base import Evidence, Grows, Learner, ReplacesTerms, Term
 from unfog.agents.learn.conjugate import reward_variance
 from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
@@ -73,7 +73,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Revisable(Grows, Learner, TakesBack):
+class Revisable(Grows, Learner, ReplacesTerms):
     """A Gaussian learner that can take back: theta in information form, a sum of one term for every round.
 
         theta ~ N(P^-1 b, P^-1),   P = prior_cov^-1 + sum x x' / w,

@@ -254,7 +254,7 @@ def beliefs(job: Job, *, kept: float, made: float) -> list[Term]:
 def history(agent: Agent, job: Job) -> int:
     """Numbers that an agent stores for a trial, and needs for a step, if its learner keeps past rounds."""
     keeps = agent.can.keep_rounds
-    return 0 if keeps is None else keeps.room(job.problem.knowledge(), job.rounds)
+    return 0 if keeps is None else keeps.memory_size(job.problem.knowledge(), job.rounds)
 
 
 def weights(job: Job) -> int:

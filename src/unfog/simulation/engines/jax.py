@@ -45,7 +45,7 @@ from unfog.simulation.job import (
     reveal_uniforms,
     truth_draws,
 )
-from unfog.simulation.player import offered, to_reveal
+from unfog.simulation.player import make_observation, to_reveal
 from unfog.theory import regret
 from unfog.validation import LARGEST, InputError
 from unfog.worlds.problem import Emission, Problem, Truth
@@ -229,13 +229,13 @@ class Program:
             rewards.append(self.problem.reward(jnp.vecdot(row, truth.theta), normal))
             return rewards[-1]
 
-        args, offer = (agent, inputs.setup, memory, truth.features), offered(emission, t)
+        args, observation = (agent, inputs.setup, memory, truth.features), make_observation(emission, t)
         # Contexts come at once, since the engine refuses worlds that reveal them late. If one is revealed in
         # part, or theta is drawn with the belief's root, which is not unique, it follows the reward.
         context = to_reveal(emission) if agent.sees_context else None
         at_once = agent.awaits_context or not agent.chooser.draws_theta
         context_now = context if emission.revealed is None and at_once else None
-        memory, decision = rounds.play(*args, offer, choice, pay, context_now)
+        memory, decision = rounds.play(*args, observation, choice, pay, context_now)
         if context is not None and context_now is None:
             memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, context)
         best = regret.best_context(inputs.shrinkage, emission, truth.bias, self.problem.has_bias)
@@ -444,7 +444,7 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
     space = None if agent.can.keep_rounds is None else job.rounds
     program = _program(job.problem, agent, job.decompose, host_draws, draws.dtype, gpu, space)
     privilege = Privilege(program.truth(draws.truth).bias) if agent.can.see_bias is not None else None
-    setup, memory = program.cast(rounds.begin(agent, program.known, privilege, space, late=False))
+    setup, memory = program.cast(rounds.start(agent, program.known, privilege, space, late=False))
     inputs = Inputs(
         draws=draws.truth,
         setup=setup,

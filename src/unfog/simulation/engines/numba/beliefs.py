@@ -29,7 +29,7 @@ from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.simulation.engines.numba.compile import compiled, inlined
 from unfog.simulation.engines.numpy import stacked
-from unfog.simulation.player import Player, offered
+from unfog.simulation.player import Player, make_observation
 from unfog.worlds.problem import Emission, Truth
 
 
@@ -91,7 +91,7 @@ def can_tally(agent: Agent) -> bool:
 def _denoise_tallied(player: Player, emission: Emission, first: int, total: Array) -> Beliefs:
     """Denoise in a kernel, which updates the total (trials, d) in place."""
     agent, setup, known = player.agent, player.runner.setup, player.problem.knowledge()
-    noisy = rounds.mask_lost(agent, setup, offered(emission, np.asarray(first)))
+    noisy = rounds.mask_lost(agent, setup, make_observation(emission, np.asarray(first)))
     numbers = gains(agent, setup, known, first, noisy.shape[1])
     limit = np.inf if agent.clip_sd is None else float(agent.clip_sd)
     reach = Reach(limit, ready(setup.context_mean), ready(setup.context_var))
@@ -112,8 +112,8 @@ def gains(agent: Agent, setup: Setup, known: Knowledge, first: int, rounds: int)
     belief = denoiser.predict(setup.denoiser, tally, noisy)
     shape = rounds, 2 * dim + 1, dim
     expected, variance = np.zeros(shape), np.ones((rounds, 1, dim))
-    if agent.can.expect is not None:
-        expected, variance = agent.can.expect.expected(setup.denoiser, tally)
+    if agent.can.predict_reading is not None:
+        expected, variance = agent.can.predict_reading.predict_reading(setup.denoiser, tally)
     empty: Any = denoiser.start(setup.denoiser)
     added = denoiser.update(setup.denoiser, empty, noisy, centre + other if agent.sees_context else None)
     parts = (np.broadcast_to(x, shape) for x in (belief.mean, expected, added.total))
@@ -196,7 +196,7 @@ def _denoise_together(player: Player, emission: Emission, truth: Truth) -> Belie
     """Denoise all rounds together, as if they were trials."""
     if emission.bias is None and player.agent.can.see_bias is not None:
         emission = emission._replace(bias=truth.bias[:, None])
-    context = player.runner.denoise("", offered(emission, np.asarray(0)), player.features).context
+    context = player.runner.denoise("", make_observation(emission, np.asarray(0)), player.features).context
     *_, d = context.mean.shape
     cov = context.cov if context.cov.ndim > 2 else context.cov[None]
     shape = (*cov.shape[:-3], context.mean.shape[1], d, d)
@@ -208,8 +208,8 @@ def _denoise_in_turn(player: Player, emission: Emission, number: int, first: int
     contexts, true = [], []
     for t in range(number):
         fields: Any = [None if x is None else x[t] for x in by_round]
-        offer = offered(Emission(*fields), np.asarray(first + t))
-        denoised = player.runner.denoise("", offer, player.features)
+        observation = make_observation(Emission(*fields), np.asarray(first + t))
+        denoised = player.runner.denoise("", observation, player.features)
         player.runner.observe("", denoised)
         contexts.append(denoised.context)
         true.append(
@@ -224,7 +224,7 @@ def _reveal(player: Player, denoised: Denoised, context: Array) -> Array:
     reading, anyone = denoised.reading, np.zeros(len(context), dtype=int)
     theta = player.runner.theta()
     evidence = Evidence(player.features, player.features.at(context), theta, anyone)
-    decision = Decision(anyone, denoised.context, evidence, reading.noisy, reading.unit, reading.far)
+    decision = Decision(anyone, denoised.context, evidence, reading.noisy, reading.unit, reading.clipped)
     decision = player.runner.reveal("", decision, context)
     if decision.known is None:
         raise ValueError(f"{player.agent.name}: a true context was shown, and is not known")
