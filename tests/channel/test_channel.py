@@ -9,7 +9,7 @@ import pytest
 import unfog
 from tests.each import each
 from unfog.channel.channel import Channel, as_it_is, channel, standard
-from unfog.channel.dynamics import Moving, Tempo
+from unfog.channel.dynamics import Dynamics, Moving
 from unfog.maths.mixture import Mixture
 from unfog.validation import InputError
 
@@ -47,7 +47,7 @@ def test_what_is_standard_already_stays_to_the_last_bit() -> None:
 
 
 def test_json_and_back() -> None:
-    tempo = Tempo(
+    dynamics = Dynamics(
         Moving(np.eye(2), 3.5),
         Moving(np.eye(2), np.inf, 0.1 * np.eye(2)),
         np.eye(2),
@@ -55,22 +55,24 @@ def test_json_and_back() -> None:
         cycles=np.ones((1, 2, 2)),
     )
     mixture = Mixture(np.array([0.4, 0.6]), np.arange(4.0).reshape(2, 2), np.stack([np.eye(2)] * 2))
-    told = channel(TOLD, NAMES)._replace(tempo=tempo, mixture=mixture, sample=np.arange(6.0).reshape(3, 2))
+    told = channel(TOLD, NAMES)._replace(
+        dynamics=dynamics, mixture=mixture, sample=np.arange(6.0).reshape(3, 2)
+    )
     text = json.dumps(told.written(), allow_nan=False)
     again = channel(json.loads(text), NAMES)
     assert json.dumps(again.written()) == text
-    assert again.tempo is not None
-    assert (again.tempo.bias.time, again.tempo.periods) == (np.inf, (24.0,))
+    assert again.dynamics is not None
+    assert (again.dynamics.bias.time, again.dynamics.periods) == (np.inf, (24.0,))
 
 
 def test_what_moves_in_time_is_scaled_like_the_rest() -> None:
-    tempo = Tempo(Moving(np.diag([4.0, 9.0]), 3.5), Moving(np.eye(2), np.inf, np.eye(2)), np.eye(2))
-    told = channel(TOLD, NAMES)._replace(tempo=tempo)
+    dynamics = Dynamics(Moving(np.diag([4.0, 9.0]), 3.5), Moving(np.eye(2), np.inf, np.eye(2)), np.eye(2))
+    told = channel(TOLD, NAMES)._replace(dynamics=dynamics)
     known = told.told(standard(told), **PRIOR)
-    assert known.tempo is not None
-    assert known.tempo.bias.walk is not None
-    np.testing.assert_allclose(np.diag(known.tempo.fast.cov), [4 / 4e6, 9 / 2.25])
-    np.testing.assert_allclose(np.diag(known.tempo.bias.walk), [1 / 4e6, 1 / 2.25])
+    assert known.dynamics is not None
+    assert known.dynamics.bias.walk is not None
+    np.testing.assert_allclose(np.diag(known.dynamics.fast.cov), [4 / 4e6, 9 / 2.25])
+    np.testing.assert_allclose(np.diag(known.dynamics.bias.walk), [1 / 4e6, 1 / 2.25])
 
 
 @each(
@@ -83,7 +85,7 @@ def test_what_moves_in_time_is_scaled_like_the_rest() -> None:
         ({"bias": [1.0, float("nan")]}, "channel.bias"),
         ({"colour": 1}, "channel.colour"),
         ({"sample": [[1.0]]}, "channel.sample"),
-        ({"tempo": {"fast": 1}}, "channel.tempo.fast"),
+        ({"dynamics": {"fast": 1}}, "channel.dynamics.fast"),
     ],
 )
 def test_bad_channels_are_refused_by_their_field(change: dict[str, Any], field: str) -> None:

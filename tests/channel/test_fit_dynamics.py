@@ -10,7 +10,7 @@ from tests.each import each
 from tests.problems import spd
 from tests.timed import Truth, drawn, irregular
 from unfog.channel.calibration import calibrate
-from unfog.channel.dynamics import Tempo, contexts_model, errors_model, series
+from unfog.channel.dynamics import Dynamics, contexts_model, errors_model, series
 from unfog.channel.fit_dynamics import Fit, Timing, fit
 from unfog.maths.arrays import Array, Ints
 from unfog.validation import InputError
@@ -73,24 +73,24 @@ def test_limits_hold_the_truth_nineteen_times_of_twenty() -> None:
 def test_the_parts_add_up(rng: np.random.Generator) -> None:
     noisy, true, times = pairs(rng, 500)
     whole = calibrate(noisy, true, times=times)
-    tempo, constants = whole.tempo, whole.constants
-    assert tempo is not None
+    dynamics, constants = whole.dynamics, whole.constants
+    assert dynamics is not None
     assert constants is not None
-    assert tempo.level is not None
-    assert tempo.error is not None
-    assert tempo.bias.walk is not None
-    assert tempo.white is not None
-    total = tempo.error.cov + tempo.white
-    np.testing.assert_allclose(tempo.white, constants["white.share"].estimate * total, rtol=1e-9)
-    np.testing.assert_allclose(tempo.bias.walk, constants["bias.walk"].estimate * total, rtol=1e-9)
-    assert tempo.error.time == pytest.approx(constants["error.time"].estimate)
-    assert tempo.fast.time == pytest.approx(constants["fast.time"].estimate)
-    np.testing.assert_array_equal(tempo.bias.cov, whole.bias_cov)
+    assert dynamics.level is not None
+    assert dynamics.error is not None
+    assert dynamics.bias.walk is not None
+    assert dynamics.white is not None
+    total = dynamics.error.cov + dynamics.white
+    np.testing.assert_allclose(dynamics.white, constants["white.share"].estimate * total, rtol=1e-9)
+    np.testing.assert_allclose(dynamics.bias.walk, constants["bias.walk"].estimate * total, rtol=1e-9)
+    assert dynamics.error.time == pytest.approx(constants["error.time"].estimate)
+    assert dynamics.fast.time == pytest.approx(constants["fast.time"].estimate)
+    np.testing.assert_array_equal(dynamics.bias.cov, whole.bias_cov)
     # A covariance by 500 correlated readings is good to one in eight or so: five errors of it.
     np.testing.assert_allclose(total, NOISE, atol=0.6 * np.abs(NOISE).max())
-    np.testing.assert_allclose(tempo.fast.cov, CONTEXT, atol=0.6 * np.abs(CONTEXT).max())
+    np.testing.assert_allclose(dynamics.fast.cov, CONTEXT, atol=0.6 * np.abs(CONTEXT).max())
     plain = calibrate(noisy, true)
-    assert plain.tempo is None
+    assert plain.dynamics is None
     np.testing.assert_array_equal(plain.noise_cov, whole.noise_cov)
 
 
@@ -101,7 +101,7 @@ def test_units_may_be_changed(rng: np.random.Generator) -> None:
     for name, constant in first.constants.items():
         factor = {"walk": 1 / 60, "time": 60.0, "share": 1.0}[name.split(".")[1]]
         np.testing.assert_allclose(np.array(constant) * factor, other.constants[name], rtol=2e-2)
-    np.testing.assert_allclose(turn.T @ first.tempo.fast.cov @ turn, other.tempo.fast.cov, rtol=1e-2)
+    np.testing.assert_allclose(turn.T @ first.dynamics.fast.cov @ turn, other.dynamics.fast.cov, rtol=1e-2)
 
 
 @pytest.mark.soak
@@ -113,7 +113,9 @@ def test_parts_that_are_not_there_are_not_found() -> None:
     # Each of three parts is kept by mistake in one of 20 or fewer: all three gone in 85 %, and less than 10
     # times of 20 in 2e-4 of the seeds. Limits are looked at in the first.
     tempos = [still(seed) for seed in range(20)]
-    gone = [t.tempo.level is None and t.tempo.bias.walk is None and t.tempo.white is None for t in tempos]
+    gone = [
+        t.dynamics.level is None and t.dynamics.bias.walk is None and t.dynamics.white is None for t in tempos
+    ]
     assert sum(gone) >= 10
     for name in ("level.walk", "bias.walk", "white.share"):
         zeros = [t.constants[name] for t in tempos if t.constants[name].estimate == 0]
@@ -124,10 +126,10 @@ def test_parts_that_are_not_there_are_not_found() -> None:
 def test_moments_far_apart_are_new_each_time(rng: np.random.Generator) -> None:
     noisy, true, times = pairs(rng, 200, Truth(0.0, 0.05, 0.0), Truth(0.0, 0.05, 0.0))
     timing = found(noisy, true, 20 * times)
-    assert timing.tempo.fast.time == 0
-    assert timing.tempo.error is None
-    assert timing.tempo.white is not None
-    np.testing.assert_allclose(timing.tempo.white, np.cov((noisy - true).T), rtol=1e-6)
+    assert timing.dynamics.fast.time == 0
+    assert timing.dynamics.error is None
+    assert timing.dynamics.white is not None
+    np.testing.assert_allclose(timing.dynamics.white, np.cov((noisy - true).T), rtol=1e-6)
     assert timing.constants["fast.time"].high < 20
     assert timing.constants["white.share"].estimate == 1
 
@@ -148,7 +150,7 @@ def test_a_bias_that_returns(rng: np.random.Generator) -> None:
     assert known.constants["bias.time"].low < 20.0 < known.constants["bias.time"].high
     assert known.constants["bias.walk"].low < 0.1 < known.constants["bias.walk"].high
     noisy, true, times = pairs(rng, n, errors=truth)
-    bias = found(noisy, true, times).tempo.bias
+    bias = found(noisy, true, times).dynamics.bias
     assert 5 < bias.time < 80
     assert bias.walk is None
 
@@ -165,8 +167,8 @@ def test_cycles_are_found_where_they_are(rng: np.random.Generator) -> None:
     assert 0.03 < known.constants["cycle 24"].estimate < 3.0
     assert known.law.cycles[0, 1] == 0
     noisy, true, times = pairs(rng, n, truth)
-    tempo: Tempo = found(noisy, true, times, cycles=(24.0, 7.0)).tempo
-    assert tempo.periods == (24.0,)
+    dynamics: Dynamics = found(noisy, true, times, cycles=(24.0, 7.0)).dynamics
+    assert dynamics.periods == (24.0,)
 
 
 @pytest.mark.slow
@@ -183,8 +185,8 @@ def test_groups_have_starts_of_their_own(rng: np.random.Generator) -> None:
         constant = timing.constants[name]
         assert abs(np.log(constant.estimate / TRUE[name])) < 2.2 * np.log(constant.high / constant.low) / 2
     # A covariance of 30 draws is good to one in four; starts are seen through errors of about 0.4 besides.
-    assert timing.tempo.level is not None
-    for part in (timing.tempo.bias, timing.tempo.level):
+    assert timing.dynamics.level is not None
+    for part in (timing.dynamics.bias, timing.dynamics.level):
         np.testing.assert_allclose(part.cov, spread, atol=1.2 * np.abs(spread).max())
         assert part.cov.trace() > 0.4 * spread.trace()
 

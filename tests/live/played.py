@@ -24,7 +24,7 @@ def channel(agent: str, rewards: str = "numeric") -> Knowledge:
     """What this agent has to be told of contexts and readings."""
     row = unfog.AGENTS.get(agent.partition(":")[0])
     needs = {*row.denoiser.needs_knowledge} if row is not None else set()
-    if "tempo" in needs:
+    if "dynamics" in needs:
         return unfog.TemporalProblem(dim=2, actions=3, features="per_arm").knowledge()
     more = {"told_contexts": 40} if "sample" in needs else {"told_noisy": 60} if "mixture" in needs else {}
     made = unfog.GaussianProblem if rewards == "numeric" else unfog.LogisticProblem

@@ -18,7 +18,7 @@ NOISE = [[1.4, -0.6, 0.2], [-0.6, 0.7, 0.0], [0.2, 0.0, 0.5]]
 ROWS = [
     name
     for name, row in unfog.AGENTS.items()
-    if row.can.see_bias is None and "tempo" not in row.denoiser.needs_knowledge
+    if row.can.see_bias is None and "dynamics" not in row.denoiser.needs_knowledge
 ]
 CHOOSERS = ["unfog-thompson", "unfog-ucb", "unfog-greedy", "unfog-epsilon", "unfog-toptwo", "unfog-ids"]
 LEARNERS = ["alg1-exact-hetero", "alg1-exact-smoothing", "alg1-exact-joint", "alg1-exact-revisable"]

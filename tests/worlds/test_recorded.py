@@ -176,7 +176,7 @@ def test_a_calibration_that_says_nothing_of_time_is_said_to() -> None:
     """Two devices read at the same moments: agents are told of no time, and the world's note says so."""
     data = made() | {"t": [row // 2 for row in range(ROWS)]}
     world = RecordedProblem(data=data, **NAMES, groups="who")
-    assert world.knowledge().tempo is None
+    assert world.knowledge().dynamics is None
     assert world.note.startswith(
         "agents are told of no time, which the calibration does not show (true: has two"
     )

@@ -150,18 +150,18 @@ def test_units_have_courses_of_their_own() -> None:
     assert emitted(TemporalProblem(**FULL, units=2, tell_units=False), truth, 1).unit is None
 
 
-def test_agents_are_told_the_moments_and_the_tempo() -> None:
+def test_agents_are_told_the_moments_and_the_dynamics() -> None:
     world = TemporalProblem(**FULL)
     known, half = world.knowledge(), 1.5 * 5.5
     np.testing.assert_allclose(known.context_cov, FAST + LEVEL + WALK / 20 * half + 2 * CYCLE, rtol=1e-12)
     np.testing.assert_allclose(known.noise_cov, WHITE + ERROR, rtol=1e-12)
     np.testing.assert_allclose(known.bias_cov, BIAS + STRAY / 10 * half, rtol=1e-12)
-    tempo = known.tempo
-    assert tempo is not None
-    assert (tempo.fast.time, tempo.bias.time, tempo.periods) == (6.0, np.inf, (7.0, 24.0))
-    np.testing.assert_allclose(np.asarray(tempo.white), WHITE, rtol=1e-12)
-    untold = TemporalProblem(**FULL, tell_tempo=False)
-    assert untold.knowledge().tempo is None
+    dynamics = known.dynamics
+    assert dynamics is not None
+    assert (dynamics.fast.time, dynamics.bias.time, dynamics.periods) == (6.0, np.inf, (7.0, 24.0))
+    np.testing.assert_allclose(np.asarray(dynamics.white), WHITE, rtol=1e-12)
+    untold = TemporalProblem(**FULL, tell_dynamics=False)
+    assert untold.knowledge().dynamics is None
     one, two = (emitted(each, truth_of(each, 4), 3) for each in (world, untold))
     assert np.array_equal(one.noisy, two.noisy)
 
@@ -196,7 +196,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "white": ({"noise_cov": 0.0}, "noise_cov: 0.0 has the variance 0"),
     "rounds": ({"path_rounds": 10**6, "units": 9}, "path_rounds: 1000000; allowed: so few that"),
     "drift": ({"drift_cov": 0.1}, "drift_cov: 0.1; allowed: 0: here bias_walk"),
-    "tempo": ({"tell_tempo": "no"}, "tell_tempo: 'no'; allowed: True or False"),
+    "dynamics": ({"tell_dynamics": "no"}, "tell_dynamics: 'no'; allowed: True or False"),
 }
 
 

@@ -48,7 +48,7 @@ NEEDED = {  # fields of `Knowledge`: what is missing, and what would provide it
         "a mixture of Gaussians for contexts, and this world tells none",
         "a problem that does, with told_noisy = 2000 for instance; or ",
     ),
-    "tempo": ("constants of time, and this world tells none", "a world in time, such as airquality; or "),
+    "dynamics": ("constants of time, and this world tells none", "a world in time, such as airquality; or "),
 }
 
 

@@ -39,7 +39,7 @@ import numpy.typing as npt
 
 from unfog.channel import moments
 from unfog.channel.channel import Channel
-from unfog.channel.dynamics import Tempo
+from unfog.channel.dynamics import Dynamics
 from unfog.channel.fit_dynamics import Constant, Timing, check_periods
 from unfog.channel.fit_dynamics_sparse import Covs, Study, timed
 from unfog.channel.moments import PAIRS, UNTOLD, Design, Errors, between
@@ -77,7 +77,7 @@ class Calibration(NamedTuple):
     def channel(self) -> Channel:
         """All of it that a live problem wants to know."""
         laws = self.context_mean, self.context_cov, self.noise_cov, self.bias_cov
-        return Channel(*laws, self.bias, sample=self.contexts, tempo=self.tempo)
+        return Channel(*laws, self.bias, sample=self.contexts, dynamics=self.dynamics)
 
     def same_device(self) -> Self:
         """The same for the very device of the study, soon after it: its bias is known to its standard error.
@@ -91,9 +91,9 @@ class Calibration(NamedTuple):
         return self._replace(bias_cov=np.diag(error**2))
 
     @property
-    def tempo(self) -> Tempo | None:
+    def dynamics(self) -> Dynamics | None:
         """How contexts and errors move in time; None without times."""
-        return None if self.timing is None else self.timing.tempo
+        return None if self.timing is None else self.timing.dynamics
 
     @property
     def constants(self) -> dict[str, Constant] | None:

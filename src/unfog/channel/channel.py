@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog import validation
-from unfog.channel.dynamics import Moving, Tempo
+from unfog.channel.dynamics import Dynamics, Moving
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
 from unfog.maths.mixture import Mixture
@@ -41,7 +41,7 @@ class Channel(NamedTuple):
     sample: Array | None = None  # (n, d)  true contexts of the past
     contexts: Array | None = None  # (n, d)  all there are, each as likely
     mixture: Mixture | None = None  # the distribution of contexts, if it is given as a mixture
-    tempo: Tempo | None = None  # how contexts and errors move in time
+    dynamics: Dynamics | None = None  # how contexts and errors move in time
 
     def told(self, units: "Units", **prior: Any) -> Knowledge:
         """The knowledge of an agent, in these units; `prior` adds the priors of theta and of rewards."""
@@ -56,7 +56,7 @@ class Channel(NamedTuple):
             contexts=None if self.contexts is None else units.inside(self.contexts),
             sample=None if self.sample is None else units.inside(self.sample),
             mixture=None if self.mixture is None else _scale_mixture(self.mixture, units, both),
-            tempo=None if self.tempo is None else _scale_tempo(self.tempo, by),
+            dynamics=None if self.dynamics is None else _scale_dynamics(self.dynamics, by),
         )
 
     def written(self) -> dict[str, Any]:
@@ -121,7 +121,9 @@ def channel(value: Any, names: Sequence[str]) -> Channel:
         if fields.get(name) is not None:
             parts[name] = validation.rows(f"channel.{name}", fields[name], d, f"rows of {d} numbers")
     return Channel(
-        **parts, mixture=_read_mixture(fields.get("mixture"), d), tempo=_read_tempo(fields.get("tempo"), d)
+        **parts,
+        mixture=_read_mixture(fields.get("mixture"), d),
+        dynamics=_read_dynamics(fields.get("dynamics"), d),
     )
 
 
@@ -154,22 +156,22 @@ def _read_mixture(value: Any, dim: int) -> Mixture | None:
     return Mixture(weights, means, covs)
 
 
-def _read_tempo(value: Any, dim: int) -> Tempo | None:
+def _read_dynamics(value: Any, dim: int) -> Dynamics | None:
     if value is None:
         return None
-    if isinstance(value, Tempo):
+    if isinstance(value, Dynamics):
         return value.check(dim)
-    parts = _check_mapping("channel.tempo", value, Tempo._fields)
+    parts = _check_mapping("channel.dynamics", value, Dynamics._fields)
     for name in ("fast", "bias", "level", "error"):
         if parts.get(name) is not None:
-            parts[name] = _read_moving(f"channel.tempo.{name}", parts[name])
+            parts[name] = _read_moving(f"channel.dynamics.{name}", parts[name])
     for name in ("white", "cycles"):
         if parts.get(name) is not None:
             parts[name] = np.asarray(parts[name], np.float64)
     if "fast" not in parts or "bias" not in parts:
-        raise InputError("channel.tempo", value, "fast and bias, at least")
+        raise InputError("channel.dynamics", value, "fast and bias, at least")
     parts["periods"] = tuple(parts.get("periods", ()))
-    return Tempo(**{"white": None, **parts}).check(dim)
+    return Dynamics(**{"white": None, **parts}).check(dim)
 
 
 def _read_moving(field: str, value: Any) -> Moving:
@@ -195,13 +197,13 @@ def _scale_mixture(mixture: Mixture, units: Units, both: Array) -> Mixture:
     return Mixture(mixture.weights, units.inside(mixture.means), mixture.covs * both)
 
 
-def _scale_tempo(tempo: Tempo, by: Array) -> Tempo:
+def _scale_dynamics(dynamics: Dynamics, by: Array) -> Dynamics:
     both = by[:, None] * by
-    return tempo._replace(
-        fast=tempo.fast.scaled(by),
-        bias=tempo.bias.scaled(by),
-        white=None if tempo.white is None else tempo.white * both,
-        cycles=None if tempo.cycles is None else tempo.cycles * both,
-        level=None if tempo.level is None else tempo.level.scaled(by),
-        error=None if tempo.error is None else tempo.error.scaled(by),
+    return dynamics._replace(
+        fast=dynamics.fast.scaled(by),
+        bias=dynamics.bias.scaled(by),
+        white=None if dynamics.white is None else dynamics.white * both,
+        cycles=None if dynamics.cycles is None else dynamics.cycles * both,
+        level=None if dynamics.level is None else dynamics.level.scaled(by),
+        error=None if dynamics.error is None else dynamics.error.scaled(by),
     )

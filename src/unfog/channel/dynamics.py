@@ -1,6 +1,6 @@
 """How contexts and errors move in time, and the likelihood of a series of them.
 
-Besides the moments of a channel, agents may be given a `Tempo`, the law of
+Besides the moments of a channel, agents may be given a `Dynamics`, the law of
 
     c(t)    = mu_c + level + fast + cycles          chat(t) = c(t) + bias + error + white
 
@@ -67,7 +67,7 @@ class Moving(NamedTuple):
         return Moving(self.cov * by, self.time, None if self.walk is None else self.walk * by)
 
 
-class Tempo(NamedTuple):
+class Dynamics(NamedTuple):
     """The parts of contexts and errors; None for a part that is missing."""
 
     fast: Moving  # part of the context
@@ -79,22 +79,24 @@ class Tempo(NamedTuple):
     cycles: Array | None = None  # (p, d, d)  covariance of a, and of b, for each period
     since: float | None = None  # the time at which this is the start; None: that of the first reading
 
-    def check(self, dim: int) -> "Tempo":
+    def check(self, dim: int) -> "Dynamics":
         """Check that all covariances and time constants are valid, and return self."""
         for name in ("fast", "bias", "level", "error"):
             part = self._asdict()[name]
             if part is not None:
-                _check_moving(f"tempo.{name}", part, dim)
+                _check_moving(f"dynamics.{name}", part, dim)
         if self.white is not None:
-            _check_cov("tempo.white", self.white, dim)
+            _check_cov("dynamics.white", self.white, dim)
         elif self.error is None:
-            raise InputError("tempo.white", None, "a covariance, or one for tempo.error")
+            raise InputError("dynamics.white", None, "a covariance, or one for dynamics.error")
         if any(not 0 < period < np.inf for period in self.periods):
-            raise InputError("tempo.periods", self.periods, "positive numbers")
+            raise InputError("dynamics.periods", self.periods, "positive numbers")
         if self.periods and (self.cycles is None or self.cycles.shape != (len(self.periods), dim, dim)):
-            raise InputError("tempo.cycles", self.cycles, f"{len(self.periods)} covariances ({dim}, {dim})")
+            raise InputError(
+                "dynamics.cycles", self.cycles, f"{len(self.periods)} covariances ({dim}, {dim})"
+            )
         if self.since is not None and not np.isfinite(self.since):
-            raise InputError("tempo.since", self.since, "a time, or none")
+            raise InputError("dynamics.since", self.since, "a time, or none")
         return self
 
 
@@ -116,9 +118,9 @@ def _check_cov(field: str, cov: Array, dim: int) -> None:
         raise InputError(field, matrix.tolist(), f"a covariance ({dim}, {dim})")
 
 
-def untimed(context_cov: Array, noise_cov: Array, bias_cov: Array) -> Tempo:
-    """The tempo that moments alone imply: independent rounds, but for a constant bias."""
-    return Tempo(Moving(context_cov, 0.0), Moving(bias_cov, np.inf), noise_cov)
+def untimed(context_cov: Array, noise_cov: Array, bias_cov: Array) -> Dynamics:
+    """The dynamics that moments alone imply: independent rounds, but for a constant bias."""
+    return Dynamics(Moving(context_cov, 0.0), Moving(bias_cov, np.inf), noise_cov)
 
 
 START, WALK, FAST = 0, 1, 2  # indices of states; those of cycles follow, two by two

@@ -1,4 +1,4 @@
-"""Time constants from pairs in the order of time: a `Tempo`, the uncertainty of its numbers, and checks.
+"""Time constants from pairs in the order of time: a `Dynamics`, the uncertainty of its numbers, and checks.
 
 With a true context beside every noisy one, both contexts and errors are observed, and they are fitted
 separately. Groups are devices or persons: each is a series of its own, and the covariance between the starts
@@ -33,6 +33,7 @@ from unfog.channel.dynamics import (
     SLOW,
     TAU,
     Drop,
+    Dynamics,
     Filtered,
     Law,
     Model,
@@ -40,7 +41,6 @@ from unfog.channel.dynamics import (
     Q,
     ResidualChecks,
     Series,
-    Tempo,
     W,
     box_of,
     contexts_model,
@@ -84,9 +84,9 @@ class Constant(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """The estimated tempo, with checks."""
+    """The estimated dynamics, with checks."""
 
-    tempo: Tempo
+    dynamics: Dynamics
     constants: dict[str, Constant]  # shares are of the covariance of fast, and of error and white together
     contexts: ResidualChecks
     errors: ResidualChecks
@@ -163,19 +163,19 @@ def _is_number(period: object) -> bool:
 
 
 def timing(pairs: Pairs, periods: tuple[float, ...], bias_cov: Array) -> Timing:
-    """Fit the tempo of pairs; `bias_cov` is the covariance at the start of a bias seen in one series only."""
+    """Fit the dynamics of pairs; `bias_cov` is that at the start, for a bias seen in one series only."""
     order = np.argsort(pairs.labels, kind="stable")
     pairs = Pairs(pairs.true[order], pairs.errors[order], pairs.times[order], pairs.labels[order])
     _check_pairs(pairs, len(periods))
     is_single = len(set(pairs.labels)) == 1
     contexts = _fit_series(contexts_model(periods, returns=is_single), _read_contexts(pairs, periods))
     errors = _fit_series(errors_model(returns=is_single), series(pairs.errors, pairs.times, pairs.labels))
-    tempo = _build_tempo(contexts, errors, periods, bias_cov)
-    tempo = tempo._replace(since=float(pairs.times[-1]) if is_single else None)
+    dynamics = _build_dynamics(contexts, errors, periods, bias_cov)
+    dynamics = dynamics._replace(since=float(pairs.times[-1]) if is_single else None)
     notes = [f"contexts: {words}" for words in (*contexts.fit.notes, *contexts.left.doubts())]
     notes += [f"errors: {words}" for words in (*errors.fit.notes, *errors.left.doubts())]
     return Timing(
-        tempo.check(len(bias_cov)),
+        dynamics.check(len(bias_cov)),
         contexts.fit.constants | errors.fit.constants,
         contexts.left,
         errors.left,
@@ -225,14 +225,14 @@ def _fit_series(model: Model, data: Series) -> _SeriesFit:
     return _SeriesFit(best, cov, starts, left, float(span))
 
 
-def _build_tempo(
+def _build_dynamics(
     contexts: _SeriesFit, errors: _SeriesFit, periods: tuple[float, ...], bias_cov: Array
-) -> Tempo:
+) -> Dynamics:
     white = errors.fit.law.white[0]
     bias = Moving(bias_cov, np.inf)
     sizes = contexts.fit.law.cycles[0]
     present = sizes > 0
-    return Tempo(
+    return Dynamics(
         fast=Moving(contexts.cov, float(contexts.fit.law.time[0])),
         bias=_slow_part(errors, bias) or bias,
         white=white * errors.cov if white else None,

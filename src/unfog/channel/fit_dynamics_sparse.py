@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unfog.channel import moments
-from unfog.channel.dynamics import NEVER, ONE_SIDED, PAIR, TINY, Drop, Moving, Tempo, leftover
+from unfog.channel.dynamics import NEVER, ONE_SIDED, PAIR, TINY, Drop, Dynamics, Moving, leftover
 from unfog.channel.fit_dynamics import Constant, Pairs, Timing, check_order, check_times, timing, top
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.maths.optimize import Box, Function, Place, climb
@@ -124,7 +124,7 @@ def timed(study: Study, times: npt.ArrayLike, periods: tuple[float, ...], covs: 
 
 
 def fit_sparse(rows: Rows, covs: Covs) -> Timing:
-    """Fit the tempo to all rows; checks are of the innovations of true and of noisy contexts."""
+    """Fit the dynamics to all rows; checks are of the innovations of true and of noisy contexts."""
     order = np.argsort(rows.labels, kind="stable")
     times, labels = rows.times[order], rows.labels[order]
     check_order(times, labels)
@@ -139,8 +139,8 @@ def fit_sparse(rows: Rows, covs: Covs) -> Timing:
     notes += [f"noisy contexts: {words}" for words in noisy.doubts()]
     span = max(part.sum() for part in np.split(data.steps, np.flatnonzero(first)[1:]))
     since = float(times[-1]) if first.sum() == 1 else None
-    tempo = _build_tempo(best, covs, float(span))._replace(since=since).check(len(unit))
-    return Timing(tempo, best.constants, true, noisy, best.value, tuple(notes))
+    dynamics = _build_dynamics(best, covs, float(span))._replace(since=since).check(len(unit))
+    return Timing(dynamics, best.constants, true, noisy, best.value, tuple(notes))
 
 
 def _check_pairs(true: Array) -> int:
@@ -154,11 +154,11 @@ def _check_pairs(true: Array) -> int:
     return pairs
 
 
-def _build_tempo(best: SparseFit, covs: Covs, span: float) -> Tempo:
+def _build_dynamics(best: SparseFit, covs: Covs, span: float) -> Dynamics:
     now = best.numbers
     contexts, errors = now["contexts.size"] * covs.contexts, now["errors.size"] * covs.errors
     level, bias, white = now["level.walk"] * contexts, now["bias.walk"] * errors, now["white.share"]
-    return Tempo(
+    return Dynamics(
         fast=Moving(contexts, now["fast.time"]),
         bias=Moving(covs.bias, np.inf, bias if bias.any() else None),
         white=white * errors if white else None,

@@ -11,7 +11,7 @@ and zeros does that without changing shapes, so that each trial of a batch may l
 
 from typing import NamedTuple
 
-from unfog.channel.dynamics import Tempo
+from unfog.channel.dynamics import Dynamics
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.linalg import inverse, product
 from unfog.maths.mixture import Mixture
@@ -20,7 +20,7 @@ BEYOND = (
     "contexts",
     "sample",
     "mixture",
-    "tempo",
+    "dynamics",
 )  # what agents may be told of contexts besides their moments
 
 
@@ -48,7 +48,7 @@ class Knowledge(NamedTuple):
     contexts: Array | None = None  # (n, d)  all contexts there are, with equal probabilities
     sample: Array | None = None  # (n, d)  true contexts of the past
     mixture: Mixture | None = None  # of Gaussians: the law of contexts
-    tempo: Tempo | None = None  # how contexts and errors move in time
+    dynamics: Dynamics | None = None  # how contexts and errors move in time
 
     @property
     def beyond_moments(self) -> tuple[str, ...]:

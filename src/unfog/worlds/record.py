@@ -29,7 +29,7 @@ import numpy as np
 from unfog import validation
 from unfog._table import Column, check_there, check_times, columns, text
 from unfog.channel.calibration import Calibration, affine, calibrate
-from unfog.channel.dynamics import Moving, Tempo, untimed
+from unfog.channel.dynamics import Dynamics, Moving, untimed
 from unfog.features.link import Identity, Rewards
 from unfog.maths.arrays import Array, Ints
 from unfog.validation import InputError, Numbers
@@ -107,25 +107,30 @@ class Recorded(Composed):
         calibration, contexts, noisy = calibrated(record, self.calibration, self.hindsight)
         rest = slice(self.calibration, None)
         first = slice(self.calibration)
-        tempo, why = None, "agents are told of no time: they calibrate in hindsight"
+        dynamics, why = None, "agents are told of no time: they calibrate in hindsight"
         if not self.hindsight:
-            tempo, why = fitted_tempo(noisy[first], contexts[first], record.times[first])
+            dynamics, why = fitted_dynamics(noisy[first], contexts[first], record.times[first])
         if why:
             object.__setattr__(self, "note", "; ".join(filter(None, (self.note, why))))
         return self._make_parts(
-            calibration, contexts[rest], (noisy - contexts)[rest], record.times[rest], tempo
+            calibration, contexts[rest], (noisy - contexts)[rest], record.times[rest], dynamics
         )
 
     def _make_parts(
-        self, calibration: Calibration, rows: Array, errors: Array, times: Array, tempo: Tempo | None = None
+        self,
+        calibration: Calibration,
+        rows: Array,
+        errors: Array,
+        times: Array,
+        dynamics: Dynamics | None = None,
     ) -> Parts:
         """The world of a calibration and the rows to play, (n, d), at these times (n,)."""
         payoff = Noisy(validation.positive("reward_var", self.reward_var))
         arm_set = arms(self.actions, self.action_law, "product", self.dim)
         laws = {name: getattr(calibration, name) for name in LAWS}
         known = described(self.dim, arm_set.one(), payoff, self.prior_mean, self.prior_cov, **laws)
-        tempo = drawn(tempo, calibration, self.contexts != "data", self.channel != "data")
-        known = known._replace(sample=calibration.contexts, tempo=tempo)
+        dynamics = drawn(dynamics, calibration, self.contexts != "data", self.channel != "data")
+        known = known._replace(sample=calibration.contexts, dynamics=dynamics)
         contexts: Contexts = Rows(rows) if self.contexts == "data" else as_told(known)
         recorded = errors if self.channel == "data" else None
         return Parts(known, contexts, channel(self, known, recorded), arm_set, payoff, Clock(times))
@@ -255,30 +260,32 @@ def calibrated(record: Record, calibration: int, hindsight: bool = False) -> tup
     return fit, contexts, noisy - fit.bias
 
 
-def fitted_tempo(noisy: Array, true: Array, times: Array) -> tuple[Tempo | None, str]:
-    """The tempo of pairs (n, d) at these times (n,); or None, and why."""
-    return _fit_tempo(noisy.tobytes(), true.tobytes(), times.tobytes(), true.shape[1])
+def fitted_dynamics(noisy: Array, true: Array, times: Array) -> tuple[Dynamics | None, str]:
+    """The dynamics of pairs (n, d) at these times (n,); or None, and why."""
+    return _fit_dynamics(noisy.tobytes(), true.tobytes(), times.tobytes(), true.shape[1])
 
 
 @lru_cache(maxsize=32)
-def _fit_tempo(noisy: bytes, true: bytes, times: bytes, dim: int) -> tuple[Tempo | None, str]:
+def _fit_dynamics(noisy: bytes, true: bytes, times: bytes, dim: int) -> tuple[Dynamics | None, str]:
     first, second = (np.frombuffer(x).reshape(-1, dim) for x in (noisy, true))
     try:
-        return calibrate(first, second, times=np.frombuffer(times)).tempo, ""
+        return calibrate(first, second, times=np.frombuffer(times)).dynamics, ""
     except InputError as error:  # too few rows, or several devices at one moment
         return None, f"agents are told of no time, which the calibration does not show ({error})"
 
 
-def drawn(tempo: Tempo | None, calibration: Calibration, contexts: bool, errors: bool) -> Tempo | None:
-    """The tempo of a world in which contexts, or errors, are drawn independently."""
-    if tempo is None or not (contexts or errors):
-        return tempo
+def drawn(
+    dynamics: Dynamics | None, calibration: Calibration, contexts: bool, errors: bool
+) -> Dynamics | None:
+    """The dynamics of a world in which contexts, or errors, are drawn independently."""
+    if dynamics is None or not (contexts or errors):
+        return dynamics
     plain = untimed(calibration.context_cov, calibration.noise_cov, calibration.bias_cov)
     if contexts:
-        tempo = tempo._replace(fast=plain.fast, level=None, periods=(), cycles=None)
+        dynamics = dynamics._replace(fast=plain.fast, level=None, periods=(), cycles=None)
     if errors:
-        tempo = tempo._replace(bias=Moving(calibration.bias_cov, np.inf), error=None, white=plain.white)
-    return tempo
+        dynamics = dynamics._replace(bias=Moving(calibration.bias_cov, np.inf), error=None, white=plain.white)
+    return dynamics
 
 
 def _matrix(parts: Sequence[Column]) -> Array:

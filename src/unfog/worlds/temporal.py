@@ -1,4 +1,4 @@
-"""A synthetic world in time: contexts, biases and errors drawn from a `Tempo` (channel/dynamics.py), exactly.
+"""A synthetic world in time: contexts, biases and errors drawn exactly (`Dynamics` in channel/dynamics.py).
 
 `MovementFields` say how the world moves, and when rounds take place. A part that is not wanted has covariance
 0. The level walks. The bias walks where `bias_time` is 0, and comes back to zero with that time constant
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog import validation
-from unfog.channel.dynamics import Moving, Tempo
+from unfog.channel.dynamics import Dynamics, Moving
 from unfog.features.base import MapBuilder
 from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import singular_root
@@ -85,8 +85,8 @@ class MovementFields:
     gap_time: float = 100.0
 
     @cached_property
-    def tempo(self) -> Tempo:
-        """The tempo that these fields describe, checked."""
+    def dynamics(self) -> Dynamics:
+        """The dynamics that these fields describe, checked."""
         dim = validation.count("dim", self.dim, most=MOST_DIM)
         bias_time = validation.not_negative("bias_time", self.bias_time) or np.inf
         periods, cycles = self._cycles()
@@ -94,7 +94,7 @@ class MovementFields:
         for name, part in (("fast_cov", fast), ("bias_cov", bias)):
             if part is None:
                 raise InputError(name, 0, "a covariance: this part there is always")
-        return Tempo(
+        return Dynamics(
             fast=fast,
             bias=bias,
             white=validation.covariance("noise_cov", self.noise_cov, dim),
@@ -114,14 +114,14 @@ class MovementFields:
 
     def moments(self, rounds: int) -> dict[str, Array]:
         """Covariances of context, noise and bias; those that grow are averaged over the rounds."""
-        tempo, half = self.tempo, 0.5 * (rounds - 1) * self.spacing.mean
+        dynamics, half = self.dynamics, 0.5 * (rounds - 1) * self.spacing.mean
         zero = np.zeros((self.dim, self.dim))
-        level = zero if tempo.level is None else _average(tempo.level, half)
-        cycles = zero if tempo.cycles is None else tempo.cycles.sum(0)
+        level = zero if dynamics.level is None else _average(dynamics.level, half)
+        cycles = zero if dynamics.cycles is None else dynamics.cycles.sum(0)
         return {
-            "context_cov": tempo.fast.cov + level + cycles,
-            "noise_cov": self.white + (zero if tempo.error is None else tempo.error.cov),
-            "bias_cov": _average(tempo.bias, half),
+            "context_cov": dynamics.fast.cov + level + cycles,
+            "noise_cov": self.white + (zero if dynamics.error is None else dynamics.error.cov),
+            "bias_cov": _average(dynamics.bias, half),
         }
 
     @property
@@ -167,17 +167,17 @@ class Course(NamedTuple):
     errors: Array
 
 
-def draws(tempo: Tempo, rounds: int, units: int, dim: int) -> dict[str, Draws]:
+def draws(dynamics: Dynamics, rounds: int, units: int, dim: int) -> dict[str, Draws]:
     """The draws that a course is made from."""
     base = {
         "path": Draws("normal", (len(PARTS), units, rounds, dim)),
         "times": Draws("uniform", (rounds, 2)),
     }
-    cycles = {"cycles": Draws("normal", (units, len(tempo.periods), 2, dim))}
-    return {**base, **(cycles if tempo.periods else {})}
+    cycles = {"cycles": Draws("normal", (units, len(dynamics.periods), 2, dim))}
+    return {**base, **(cycles if dynamics.periods else {})}
 
 
-def course(tempo: Tempo, mean: Array, spacing: Spacing, samples: Mapping[str, Array]) -> Course:
+def course(dynamics: Dynamics, mean: Array, spacing: Spacing, samples: Mapping[str, Array]) -> Course:
     """The course of every trial."""
     normals = samples["path"]
     xp = normals.__array_namespace__()
@@ -186,12 +186,12 @@ def course(tempo: Tempo, mean: Array, spacing: Spacing, samples: Mapping[str, Ar
     parts = {
         name: move_part(part, normals[..., index, :, :, :], steps)
         for index, name in enumerate(PARTS)
-        if (part := tempo._asdict()[name]) is not None
+        if (part := dynamics._asdict()[name]) is not None
     }
     zero = xp.zeros_like(parts["bias"])
     contexts = xp.asarray(mean) + parts["fast"] + parts.get("level", zero)
-    if tempo.periods:
-        contexts = contexts + sum_cycles(tempo, samples["cycles"], times)
+    if dynamics.periods:
+        contexts = contexts + sum_cycles(dynamics, samples["cycles"], times)
     return Course(times, contexts, parts["bias"], parts.get("error", zero))
 
 
@@ -212,13 +212,13 @@ def move_part(part: Moving, normals: Array, steps: Array) -> Array:
     return recurrence(xp.broadcast_to(keep, fresh.shape[:-1]), fresh)
 
 
-def sum_cycles(tempo: Tempo, normals: Array, times: Array) -> Array:
+def sum_cycles(dynamics: Dynamics, normals: Array, times: Array) -> Array:
     """The sum of all cycles at these times (..., units, n, d), from normals (..., units, p, 2, d)."""
     xp = normals.__array_namespace__()
     total = 0.0
-    for index, period in enumerate(tempo.periods):
+    for index, period in enumerate(dynamics.periods):
         amplitudes = matvec(
-            xp.asarray(singular_root(np.asarray(tempo.cycles)[index])), normals[..., index, :, :]
+            xp.asarray(singular_root(np.asarray(dynamics.cycles)[index])), normals[..., index, :, :]
         )
         angle = (2 * np.pi / period * times)[..., None, :, None]
         total = total + amplitudes[..., :1, :] * xp.cos(angle) + amplitudes[..., 1:, :] * xp.sin(angle)
@@ -227,7 +227,7 @@ def sum_cycles(tempo: Tempo, normals: Array, times: Array) -> Array:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TemporalProblem(UnitFields, MovementFields, Composed):
-    """A synthetic world in time, whose truth is known: contexts and errors move as a `Tempo` has it.
+    """A synthetic world in time, whose truth is known: contexts and errors move as a `Dynamics` has it.
 
         c(t)    = mu_c + level + fast + cycles          chat(t) = c(t) + bias + error + white
 
@@ -236,7 +236,7 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
 
     Agents are told moments: the mean and the covariance of contexts, the covariance of error and white
     together as that of the noise, and that of the bias; what walks is averaged over the rounds of the course.
-    And they are told `tempo`, the constants of time as they are, unless `tell_tempo` is false.
+    And they are told `dynamics`, the constants of time as they are, unless `tell_dynamics` is false.
 
     For constants of time see `MovementFields`, for the others `GaussianProblem`.
 
@@ -258,7 +258,7 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
     prior_mean: Numbers = 0.0
     prior_cov: Numbers = 0.25
     reward_var: float = 1.0
-    tell_tempo: bool = True
+    tell_dynamics: bool = True
     has_bias = False
 
     def __post_init__(self) -> None:
@@ -266,14 +266,14 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
         _ = self._parts
 
     def _compose(self) -> Parts:
-        tempo, dim, owners = self.tempo, self.dim, contexts.units(self)
+        dynamics, dim, owners = self.dynamics, self.dim, contexts.units(self)
         self._check(owners.number)
         payoff = Noisy(validation.positive("reward_var", self.reward_var))
         arm_set = arms(self.actions, self.action_law, self.features, dim)
         laws: Any = {"context_mean": self.context_mean, **self.moments(self.path_rounds)}
         known = described(dim, arm_set.one(), payoff, self.prior_mean, self.prior_cov, **laws)
         white = measurement.channel(self, known._replace(noise_cov=self.white))
-        known = known._replace(tempo=tempo if self.tell_tempo else None)
+        known = known._replace(dynamics=dynamics if self.tell_dynamics else None)
         return Parts(known, as_told(known), white, arm_set, payoff, units=owners)
 
     def _check(self, number: int) -> None:
@@ -281,7 +281,7 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
         rounds = validation.count("path_rounds", self.path_rounds, most=MOST_ROUNDS)
         if number * rounds * self.dim > MOST_NUMBERS:
             raise InputError("path_rounds", rounds, f"so few that units x rounds x dim <= {MOST_NUMBERS:,}")
-        validation.flag("tell_tempo", self.tell_tempo)
+        validation.flag("tell_dynamics", self.tell_dynamics)
         if not isinstance(self.drift_cov, int | float) or self.drift_cov != 0:
             raise InputError("drift_cov", self.drift_cov, "0: here bias_walk and bias_time move the bias")
 
@@ -290,12 +290,12 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
         inherited = {
             name: one for name, one in super().truth_draws().items() if name not in ("bias", "units")
         }
-        return {**inherited, **draws(self.tempo, self.path_rounds, self.units, self.dim)}
+        return {**inherited, **draws(self.dynamics, self.path_rounds, self.units, self.dim)}
 
     def truth(self, draws: Mapping[str, Array]) -> Truth:
         """theta*, the actions and the course of a trial; the bias is that of the first unit, at the start."""
         parts = self._parts
-        trial = course(self.tempo, parts.known.context_mean, self.spacing, draws)
+        trial = course(self.dynamics, parts.known.context_mean, self.spacing, draws)
         bias = trial.biases[..., 0, 0, :]
         return Truth(self._theta(draws), bias, parts.arms.features(draws), course=trial)
 

@@ -31,7 +31,7 @@ from unfog.agents.denoise import (
 )
 from unfog.agents.learn import Conjugate
 from unfog.channel import deconvolution
-from unfog.channel.dynamics import Moving, Tempo
+from unfog.channel.dynamics import Dynamics, Moving
 from unfog.channel.knowledge import Knowledge
 from unfog.maths import mixture
 from unfog.maths.arrays import Array
@@ -265,16 +265,16 @@ def test_who_is_told_it_is_certain(denoiser: Any) -> None:
 TIMES = np.array([0.0, 0.4, 2.0, 2.1, 5.0, 9.0])
 SLOW = Moving(spd(RNG, D, 0.2, 1.0), 6.0)
 TEMPOS = {
-    "walks": Tempo(
+    "walks": Dynamics(
         Moving(KNOWN.context_cov, 1.5),
         Moving(KNOWN.bias_cov, np.inf, spd(RNG, D, 0.02, 0.1)),
         KNOWN.noise_cov,
         error=SLOW,
     ),
-    "stays, errors move": Tempo(
+    "stays, errors move": Dynamics(
         Moving(KNOWN.context_cov, 1.5), Moving(KNOWN.bias_cov, np.inf), KNOWN.noise_cov, error=SLOW
     ),
-    "moves, errors stay": Tempo(
+    "moves, errors stay": Dynamics(
         Moving(KNOWN.context_cov, 0.0),
         Moving(KNOWN.bias_cov, 4.0),
         KNOWN.noise_cov,
@@ -297,12 +297,12 @@ def between(part: Moving | None, times: Array) -> Array:
     return kron(np.ones_like(apart), part.cov) + kron(since, walk)
 
 
-def in_time(tempo: Tempo, noisy: Array, known: Any) -> tuple[Belief, float]:
+def in_time(dynamics: Dynamics, noisy: Array, known: Any) -> tuple[Belief, float]:
     """The bias at the last time given readings and some true contexts, and their log density."""
-    n, contexts = len(TIMES) * D, between(tempo.fast, TIMES)
-    bias = between(tempo.bias, TIMES)
-    whole = kron(np.eye(len(TIMES)), tempo.white)
-    whole = whole + between(tempo.error, TIMES) + bias + contexts
+    n, contexts = len(TIMES) * D, between(dynamics.fast, TIMES)
+    bias = between(dynamics.bias, TIMES)
+    whole = kron(np.eye(len(TIMES)), dynamics.white)
+    whole = whole + between(dynamics.error, TIMES) + bias + contexts
     cross = np.concatenate([bias[:, -D:], np.zeros((n, D))])
     cov = np.block([[whole, contexts], [contexts, contexts]])
     cov = np.block([[cov, cross], [cross.T, bias[-D:, -D:]]])
@@ -314,9 +314,9 @@ def in_time(tempo: Tempo, noisy: Array, known: Any) -> tuple[Belief, float]:
     return Belief(after_mean[-D:], after_cov[-D:, -D:]), density
 
 
-def played(denoiser: Any, tempo: Tempo, noisy: Array, known: dict[int, Array]) -> Any:
+def played(denoiser: Any, dynamics: Dynamics, noisy: Array, known: dict[int, Array]) -> Any:
     """Parameters and state after readings, and true contexts right after them."""
-    parameters = denoiser.setup(KNOWN._replace(tempo=tempo), None)
+    parameters = denoiser.setup(KNOWN._replace(dynamics=dynamics), None)
     state = denoiser.start(parameters)
     for t, at in enumerate(TIMES):
         ready = denoiser.before(parameters, state, Moment(np.asarray(t), np.asarray(at)))
@@ -330,24 +330,24 @@ SHOWN = {2: KNOWN.context_mean + 0.4, 4: KNOWN.context_mean - 0.7}
 
 @pytest.mark.parametrize("name", TEMPOS)
 def test_temporal_knows_the_bias_at_its_last_reading(name: str) -> None:
-    denoiser, tempo = Temporal(), TEMPOS[name]
-    parameters, state = played(denoiser, tempo, NOISY, SHOWN)
-    check(denoiser.bias(parameters, state), *in_time(tempo, NOISY, SHOWN)[0], tolerance=1e-6)
+    denoiser, dynamics = Temporal(), TEMPOS[name]
+    parameters, state = played(denoiser, dynamics, NOISY, SHOWN)
+    check(denoiser.bias(parameters, state), *in_time(dynamics, NOISY, SHOWN)[0], tolerance=1e-6)
 
 
 def test_its_bank_mixes_what_the_filters_say() -> None:
     """Every hypothesis by its joint Gaussian, and Bayes' rule."""
-    tempo, denoiser = TEMPOS["walks"], TemporalBank(switch=0.0)
-    assert tempo.error is not None
-    assert tempo.white is not None
-    parameters, state = played(denoiser, tempo, NOISY, SHOWN)
+    dynamics, denoiser = TEMPOS["walks"], TemporalBank(switch=0.0)
+    assert dynamics.error is not None
+    assert dynamics.white is not None
+    parameters, state = played(denoiser, dynamics, NOISY, SHOWN)
     found, logs = [], []
     for label, prior in zip(denoiser.labels(parameters), parameters.prior, strict=True):
         size, speed = label["size"], label["speed"]
-        other = tempo._replace(
-            bias=tempo.bias._replace(walk=speed * np.asarray(tempo.bias.walk)),
-            error=Moving(size * tempo.error.cov, tempo.error.time),
-            white=size * tempo.white,
+        other = dynamics._replace(
+            bias=dynamics.bias._replace(walk=speed * np.asarray(dynamics.bias.walk)),
+            error=Moving(size * dynamics.error.cov, dynamics.error.time),
+            white=size * dynamics.white,
         )
         belief, density = in_time(other, NOISY, SHOWN)
         found.append(belief)

@@ -8,7 +8,7 @@ import pytest
 from tests.problems import random_knowledge
 from unfog.agents.base import Moment
 from unfog.agents.denoise import Incomplete, Temporal
-from unfog.channel.dynamics import Moving, Tempo
+from unfog.channel.dynamics import Dynamics, Moving
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 
@@ -21,13 +21,13 @@ def covariance(rng: np.random.Generator, scale: float) -> Array:
     return scale * root @ root.T
 
 
-def tempos() -> dict[str, Tempo]:
+def tempos() -> dict[str, Dynamics]:
     rng = np.random.default_rng(7)
 
     def cov(scale: float) -> Array:
         return covariance(rng, scale)
 
-    everything = Tempo(
+    everything = Dynamics(
         fast=Moving(cov(1.0), 3.0),
         bias=Moving(cov(0.7), np.inf, cov(0.02)),
         white=cov(0.1),
@@ -42,7 +42,7 @@ def tempos() -> dict[str, Tempo]:
         "reverting bias": everything._replace(
             bias=Moving(cov(0.7), 40.0), level=None, periods=(), cycles=None
         ),
-        "fresh contexts": Tempo(Moving(cov(1.0), 0.0), Moving(cov(1.0), np.inf), cov(0.6)),
+        "fresh contexts": Dynamics(Moving(cov(1.0), 0.0), Moving(cov(1.0), np.inf), cov(0.6)),
     }
 
 
@@ -80,38 +80,38 @@ def between(part: Moving, s: Array, t: Array, first: float) -> Array:
     return kept[..., None, None] * part.cov
 
 
-def joint(tempo: Tempo, at: Array) -> Array:
+def joint(dynamics: Dynamics, at: Array) -> Array:
     """Covariance of all contexts, then all readings: (2, n, D, 2, n, D)."""
     s, t = np.meshgrid(at, at, indexing="ij")
     n = len(at)
-    context = between(tempo.fast, s, t, at[0])
-    if tempo.level is not None:
-        context = context + between(tempo.level, s, t, at[0])
-    for period, cov in zip(tempo.periods, () if tempo.cycles is None else tempo.cycles, strict=True):
+    context = between(dynamics.fast, s, t, at[0])
+    if dynamics.level is not None:
+        context = context + between(dynamics.level, s, t, at[0])
+    for period, cov in zip(dynamics.periods, () if dynamics.cycles is None else dynamics.cycles, strict=True):
         context = context + np.cos(2 * np.pi * (s - t) / period)[..., None, None] * cov
-    error = between(tempo.bias, s, t, at[0])
-    if tempo.error is not None:
-        error = error + between(tempo.error, s, t, at[0])
-    if tempo.white is not None:
-        error = error + np.eye(n)[..., None, None] * tempo.white
+    error = between(dynamics.bias, s, t, at[0])
+    if dynamics.error is not None:
+        error = error + between(dynamics.error, s, t, at[0])
+    if dynamics.white is not None:
+        error = error + np.eye(n)[..., None, None] * dynamics.white
     blocks = np.array([[context, context], [context, context + error]])  # (2, 2, n, n, D, D)
     return np.broadcast_to(blocks, (2, 2, n, n, D, D)).transpose(0, 2, 4, 1, 3, 5)
 
 
 def brute(
-    tempo: Tempo, mean: Array, at: Array, noisy: Array, known: Array, wanted: int
+    dynamics: Dynamics, mean: Array, at: Array, noisy: Array, known: Array, wanted: int
 ) -> tuple[Array, Array]:
     """A context given readings and what is known of contexts, by conditioning one large Gaussian."""
     n = len(at)
-    cov = joint(tempo, at).reshape(2 * n * D, 2 * n * D)
+    cov = joint(dynamics, at).reshape(2 * n * D, 2 * n * D)
     value = np.concatenate([(known - mean).ravel(), (noisy - mean).ravel()])
     seen, target = np.flatnonzero(~np.isnan(value)), wanted * D + np.arange(D)
     gain = np.linalg.lstsq(cov[np.ix_(seen, seen)], cov[np.ix_(seen, target)], rcond=1e-13)[0].T
     return mean + gain @ value[seen], cov[np.ix_(target, target)] - gain @ cov[np.ix_(seen, target)]
 
 
-def told(tempo: Tempo) -> Any:
-    return random_knowledge(3, D, 2 * D)._replace(tempo=tempo)
+def told(dynamics: Dynamics) -> Any:
+    return random_knowledge(3, D, 2 * D)._replace(dynamics=dynamics)
 
 
 def hidden(n: int) -> Array:
@@ -124,22 +124,22 @@ def test_every_prediction_is_the_conditional_of_the_joint_gaussian() -> None:
 
 
 def check_every_prediction_is_the_conditional_of_the_joint_gaussian(name: str) -> None:
-    tempo, tale, denoiser = TEMPOS[name], story(1, name), Temporal()
-    known = told(tempo)
+    dynamics, tale, denoiser = TEMPOS[name], story(1, name), Temporal()
+    known = told(dynamics)
     parameters = denoiser.setup(known, None)
     state, truths = denoiser.start(parameters), hidden(len(tale.at))
     for t, at in enumerate(tale.at):
         moment = Moment(np.asarray(t), np.asarray(at))
         found = denoiser.predict(parameters, denoiser.before(parameters, state, moment), tale.noisy[t])
         upto = slice(t + 1)
-        mean, cov = brute(tempo, known.context_mean, tale.at[upto], tale.noisy[upto], truths[upto], t)
+        mean, cov = brute(dynamics, known.context_mean, tale.at[upto], tale.noisy[upto], truths[upto], t)
         np.testing.assert_allclose(found.mean, mean, rtol=0, atol=1e-9)
         np.testing.assert_allclose(found.cov, cov, rtol=0, atol=1e-9)
         state = denoiser.update(parameters, denoiser.before(parameters, state, moment), tale.noisy[t], None)
         if t % 4 == 1:  # revealed at once, sometimes in part
             truths[t] = np.where(np.arange(D) == t % 3, np.nan, tale.truths[t])
             state, now = denoiser.reopen(parameters, state, tale.noisy[t], hidden(1)[0], truths[t], moment)
-            mean, cov = brute(tempo, known.context_mean, tale.at[upto], tale.noisy[upto], truths[upto], t)
+            mean, cov = brute(dynamics, known.context_mean, tale.at[upto], tale.noisy[upto], truths[upto], t)
             np.testing.assert_allclose(now.mean, mean, rtol=0, atol=1e-8)
             np.testing.assert_allclose(now.cov, cov, rtol=0, atol=1e-8)
 
@@ -151,9 +151,9 @@ def test_true_contexts_late_in_any_order_and_in_part_are_exact() -> None:
 
 
 def check_true_contexts_late_in_any_order_and_in_part_are_exact(name: str, seed: int) -> None:
-    tempo, tale, denoiser = TEMPOS[name], story(seed, name), Temporal(window=12)
+    dynamics, tale, denoiser = TEMPOS[name], story(seed, name), Temporal(window=12)
     rng, n = np.random.default_rng(seed), len(tale.at)
-    known = told(tempo)
+    known = told(dynamics)
     parameters = denoiser.setup(known, None)
     state = denoiser.start(parameters)
     moments = [Moment(np.asarray(t), np.asarray(at)) for t, at in enumerate(tale.at)]
@@ -169,7 +169,7 @@ def check_true_contexts_late_in_any_order_and_in_part_are_exact(name: str, seed:
             state, now = denoiser.reopen(parameters, state, tale.noisy[t], before, after, moments[t])
             if np.array_equal(before, after, equal_nan=True):
                 continue
-            mean, cov = brute(tempo, known.context_mean, tale.at, tale.noisy, truths, t)
+            mean, cov = brute(dynamics, known.context_mean, tale.at, tale.noisy, truths, t)
             np.testing.assert_allclose(now.mean, mean, rtol=0, atol=1e-8)
             np.testing.assert_allclose(now.cov, cov, rtol=0, atol=1e-8)
     # What is believed of the moment to come is what all of it says, in whatever order it came.
@@ -182,7 +182,7 @@ def check_true_contexts_late_in_any_order_and_in_part_are_exact(name: str, seed:
         np.vstack([tale.noisy, reading]),
         np.vstack([truths, hidden(1)]),
     )
-    mean, cov = brute(tempo, known.context_mean, *everything, n)
+    mean, cov = brute(dynamics, known.context_mean, *everything, n)
     np.testing.assert_allclose(found.mean, mean, rtol=0, atol=1e-8)
     np.testing.assert_allclose(found.cov, cov, rtol=0, atol=1e-8)
 
@@ -198,23 +198,23 @@ def filtered(denoiser: Temporal, known: Any, tale: Story) -> tuple[Any, Any, lis
 
 
 def test_a_past_context_is_what_all_readings_since_say_of_it() -> None:
-    tempo, tale, denoiser = TEMPOS["all"], story(5, "all"), Temporal(window=12)
-    known = told(tempo)
+    dynamics, tale, denoiser = TEMPOS["all"], story(5, "all"), Temporal(window=12)
+    known = told(dynamics)
     parameters, state, moments = filtered(denoiser, known, tale)
     truths = hidden(len(tale.at))
     truths[8] = tale.truths[8]
     state, _ = denoiser.reopen(parameters, state, tale.noisy[8], hidden(1)[0], truths[8], moments[8])
     for t in (1, 6, 7, 11):
         found = denoiser.smooth(parameters, state, moments[t], truths[t])
-        mean, cov = brute(tempo, known.context_mean, tale.at, tale.noisy, truths, t)
+        mean, cov = brute(dynamics, known.context_mean, tale.at, tale.noisy, truths, t)
         np.testing.assert_allclose(found.mean, mean, rtol=0, atol=1e-9)
         np.testing.assert_allclose(found.cov, cov, rtol=0, atol=1e-9)
 
 
 def test_a_reading_may_have_a_noise_of_its_own() -> None:
     """Beside the joint Gaussian whose white part has that covariance in one round."""
-    tempo, tale, denoiser = TEMPOS["all"], story(6, "all", lost=0.0), Temporal()
-    known, own = told(tempo), covariance(np.random.default_rng(3), 2.0)
+    dynamics, tale, denoiser = TEMPOS["all"], story(6, "all", lost=0.0), Temporal()
+    known, own = told(dynamics), covariance(np.random.default_rng(3), 2.0)
     parameters = denoiser.setup(known, None)
     state = denoiser.start(parameters)
     for t, at in enumerate(tale.at):
@@ -223,8 +223,8 @@ def test_a_reading_may_have_a_noise_of_its_own() -> None:
         state = denoiser.update(parameters, denoiser.before(parameters, state, moment), tale.noisy[t], None)
         if t < 4:
             continue
-        cov = joint(tempo, tale.at[: t + 1]).copy()
-        cov[1, 4, :, 1, 4, :] += own - np.asarray(tempo.white)
+        cov = joint(dynamics, tale.at[: t + 1]).copy()
+        cov[1, 4, :, 1, 4, :] += own - np.asarray(dynamics.white)
         cov = cov.reshape(2 * (t + 1) * D, -1)
         seen, target = (t + 1) * D + np.arange((t + 1) * D), t * D + np.arange(D)
         gain = np.linalg.solve(cov[np.ix_(seen, seen)], cov[np.ix_(seen, target)]).T
@@ -255,8 +255,8 @@ def test_told_nothing_of_time_it_is_the_denoiser_of_incomplete_records() -> None
 
 def test_a_batch_is_its_trials_whoever_is_shown_what() -> None:
     """Trials of one batch that lose other coordinates, and have other contexts shown, late."""
-    tempo, denoiser, rng = TEMPOS["all"], Temporal(window=6), np.random.default_rng(8)
-    known, trials, rounds = told(tempo), 4, 10
+    dynamics, denoiser, rng = TEMPOS["all"], Temporal(window=6), np.random.default_rng(8)
+    known, trials, rounds = told(dynamics), 4, 10
     parameters = denoiser.setup(known, None)
     noisy, truths = rng.normal(size=(rounds, trials, D)), rng.normal(size=(rounds, trials, D))
     noisy[rng.random(noisy.shape) < 0.2] = np.nan
@@ -284,11 +284,11 @@ def test_a_batch_is_its_trials_whoever_is_shown_what() -> None:
 
 def test_beyond_the_window_a_pair_is_an_observation_of_the_past() -> None:
     """With fresh contexts and a bias that stays, that is one more observation of the bias, exactly."""
-    tempo, denoiser = TEMPOS["fresh contexts"], Temporal(window=2)
-    known, tale = told(tempo), story(9, "fresh contexts", rounds=6, lost=0.0)
+    dynamics, denoiser = TEMPOS["fresh contexts"], Temporal(window=2)
+    known, tale = told(dynamics), story(9, "fresh contexts", rounds=6, lost=0.0)
     tale = tale._replace(at=np.arange(6.0))
     parameters, state, moments = filtered(denoiser, known, tale)
-    assert tempo.white is not None
+    assert dynamics.white is not None
     state, now = denoiser.reopen(
         parameters,
         state,
@@ -299,8 +299,8 @@ def test_beyond_the_window_a_pair_is_an_observation_of_the_past() -> None:
     )
     np.testing.assert_array_equal(now.mean, tale.truths[0])
     assert state.stale == 1
-    alone, pair = np.linalg.inv(tempo.fast.cov + tempo.white), np.linalg.inv(tempo.white)
-    precision = np.linalg.inv(tempo.bias.cov) + 6 * alone + pair
+    alone, pair = np.linalg.inv(dynamics.fast.cov + dynamics.white), np.linalg.inv(dynamics.white)
+    precision = np.linalg.inv(dynamics.bias.cov) + 6 * alone + pair
     away = alone @ (tale.noisy - known.context_mean).sum(0) + pair @ (tale.noisy[0] - tale.truths[0])
     bias = slice(D, 2 * D)
     np.testing.assert_allclose(state.belief.mean[bias], np.linalg.solve(precision, away), rtol=0, atol=1e-8)
@@ -308,14 +308,14 @@ def test_beyond_the_window_a_pair_is_an_observation_of_the_past() -> None:
 
 
 def test_the_worth_of_a_true_context_is_what_it_takes_from_the_next_ones_variance() -> None:
-    tempo, ahead = TEMPOS["reverting bias"], 5.0
-    tale, denoiser, known = story(10, "reverting bias"), Temporal(ahead=ahead), told(tempo)
+    dynamics, ahead = TEMPOS["reverting bias"], 5.0
+    tale, denoiser, known = story(10, "reverting bias"), Temporal(ahead=ahead), told(dynamics)
     parameters, state, _ = filtered(denoiser, known, tale)
     n = len(tale.at)
     at, noisy = np.append(tale.at, tale.at[-1] + ahead), np.vstack([tale.noisy, np.zeros(D)])
     spread = []
     for shown in (hidden(n + 1), np.vstack([hidden(n - 1), tale.truths[-1:], hidden(1)])):
-        cov = brute(tempo, known.context_mean, at, noisy, shown, n)[1]
+        cov = brute(dynamics, known.context_mean, at, noisy, shown, n)[1]
         spread.append((np.diag(cov) / np.diag(known.context_cov)).sum())
     assert spread[0] - spread[1] > 0.01
     np.testing.assert_allclose(denoiser.value_of_reveal(parameters, state), spread[0] - spread[1], atol=1e-9)
@@ -323,29 +323,29 @@ def test_the_worth_of_a_true_context_is_what_it_takes_from_the_next_ones_varianc
 
 def test_time_starts_where_the_constants_hold() -> None:
     """A bias that walks has walked since then, before the first reading."""
-    tempo = TEMPOS["all"]._replace(periods=(), cycles=None)
+    dynamics = TEMPOS["all"]._replace(periods=(), cycles=None)
     later, moment = Temporal(), Moment(np.asarray(0), np.asarray(100.0))
     found = []
-    for told_tempo in (tempo._replace(since=40.0), tempo):
-        known = told(told_tempo)
+    for told_dynamics in (dynamics._replace(since=40.0), dynamics):
+        known = told(told_dynamics)
         parameters = later.setup(known, None)
         ready = later.before(parameters, later.start(parameters), moment)
         found.append(later.predict_reading(parameters, ready)[1])
-    walks: Any = tempo.bias.walk, tempo.level and tempo.level.walk
+    walks: Any = dynamics.bias.walk, dynamics.level and dynamics.level.walk
     np.testing.assert_allclose(found[0] - found[1], 60 * np.diag(sum(walks)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("rounds", [3_000, pytest.param(10**6, marks=pytest.mark.soak)])
 def test_the_belief_stays_a_belief(rounds: int) -> None:
     """With parts that hardly move beside ones that do, and contexts revealed now and then."""
-    tempo = Tempo(
+    dynamics = Dynamics(
         fast=Moving(np.diag([1.0, 1e-3, 1e3]), 2.0),
         bias=Moving(np.eye(D), np.inf, 1e-12 * np.eye(D)),
         white=1e-8 * np.eye(D),
         level=Moving(np.eye(D), np.inf, 1e-9 * np.eye(D)),
     )
     denoiser, rng = Temporal(window=0), np.random.default_rng(11)
-    parameters = denoiser.setup(told(tempo), None)
+    parameters = denoiser.setup(told(dynamics), None)
     state, blank = denoiser.start(parameters), np.full(D, np.nan)
     for t in range(rounds):
         noisy = rng.normal(size=D)

@@ -10,7 +10,7 @@ from tests.agents.denoise.test_temporal import TEMPOS, D, Story, brute, hidden, 
 from unfog.agents.base import Moment
 from unfog.agents.denoise import Temporal, TemporalBank
 from unfog.agents.denoise.temporal_bank import Factors
-from unfog.channel.dynamics import Moving, Tempo
+from unfog.channel.dynamics import Dynamics, Moving
 from unfog.maths.arrays import Array
 from unfog.simulation import simulate
 from unfog.testing import check_denoiser
@@ -19,12 +19,12 @@ from unfog.validation import InputError
 STILL: dict[str, Any] = {"switch": 0.0}
 
 
-def scaled(tempo: Tempo, factors: Factors) -> Tempo:
+def scaled(dynamics: Dynamics, factors: Factors) -> Dynamics:
     """The constants of a hypothesis, written out."""
     size, speed = factors
-    error, bias, white = tempo.error, tempo.bias, tempo.white
+    error, bias, white = dynamics.error, dynamics.bias, dynamics.white
     moved = Moving(bias.cov, bias.time, None if bias.walk is None else speed * bias.walk)
-    return tempo._replace(
+    return dynamics._replace(
         error=None if error is None else Moving(size * error.cov, error.time),
         white=None if white is None else size * white,
         bias=Moving(speed * bias.cov, bias.time) if bias.time < np.inf else moved,
@@ -43,17 +43,17 @@ def drawn(seed: int, name: str) -> Story:
 class Truth:
     """Everything seen so far, under every hypothesis at once."""
 
-    def __init__(self, bank: TemporalBank, tempo: Tempo, mean: Array) -> None:
-        self.every, self.mean = bank.hypotheses(tempo), mean
-        self.tempos = [scaled(tempo, factors) for factors in self.every]
+    def __init__(self, bank: TemporalBank, dynamics: Dynamics, mean: Array) -> None:
+        self.every, self.mean = bank.hypotheses(dynamics), mean
+        self.tempos = [scaled(dynamics, factors) for factors in self.every]
 
     def weights(self, at: Array, noisy: Array, known: Array) -> Array:
         """Logarithms, from marginal likelihoods of all that is a number."""
         value = np.concatenate([(known - self.mean).ravel(), (noisy - self.mean).ravel()])
         seen = np.flatnonzero(~np.isnan(value))
         logs = []
-        for tempo, prior in zip(self.tempos, self.every.values(), strict=True):
-            cov = joint(tempo, at).reshape(value.size, value.size)[np.ix_(seen, seen)]
+        for dynamics, prior in zip(self.tempos, self.every.values(), strict=True):
+            cov = joint(dynamics, at).reshape(value.size, value.size)[np.ix_(seen, seen)]
             square = value[seen] @ np.linalg.solve(cov, value[seen])
             logs.append(np.log(prior) - 0.5 * (square + np.linalg.slogdet(cov)[1]))
         found: Array = np.array(logs) - np.logaddexp.reduce(logs)
@@ -62,7 +62,7 @@ class Truth:
     def context(self, at: Array, noisy: Array, known: Array, wanted: int) -> tuple[Array, Array]:
         """Mean and covariance of the mixture of conditionals."""
         shares = np.exp(self.weights(at, noisy, known))
-        each = [brute(tempo, self.mean, at, noisy, known, wanted) for tempo in self.tempos]
+        each = [brute(dynamics, self.mean, at, noisy, known, wanted) for dynamics in self.tempos]
         mean = sum(p * m for p, (m, _) in zip(shares, each, strict=True))
         cov = sum(p * (c + np.outer(m - mean, m - mean)) for p, (m, c) in zip(shares, each, strict=True))
         return np.asarray(mean), np.asarray(cov)
@@ -74,9 +74,9 @@ def close(one: Any, other: Any) -> None:
 
 @pytest.mark.parametrize("name", TEMPOS)
 def test_weights_and_predictions_are_those_of_marginal_likelihoods(name: str) -> None:
-    tempo, tale, bank = TEMPOS[name], drawn(1, name), TemporalBank(**STILL)
-    known = told(tempo)
-    parameters, truth = bank.setup(known, None), Truth(bank, tempo, known.context_mean)
+    dynamics, tale, bank = TEMPOS[name], drawn(1, name), TemporalBank(**STILL)
+    known = told(dynamics)
+    parameters, truth = bank.setup(known, None), Truth(bank, dynamics, known.context_mean)
     assert len(truth.every) == (3 if name == "fresh contexts" else 9)
     state, truths = bank.start(parameters), hidden(len(tale.at))
     for t, at in enumerate(tale.at):
@@ -100,9 +100,9 @@ def test_weights_and_predictions_are_those_of_marginal_likelihoods(name: str) ->
 
 @pytest.mark.parametrize("name", ["all", "reverting bias"])
 def test_true_contexts_late_in_any_order_in_part_and_put_right_count_once(name: str) -> None:
-    tempo, tale, rng = TEMPOS[name], drawn(2, name), np.random.default_rng(2)
-    bank, known, n = TemporalBank(window=12, **STILL), told(tempo), len(tale.at)
-    parameters, truth = bank.setup(known, None), Truth(bank, tempo, known.context_mean)
+    dynamics, tale, rng = TEMPOS[name], drawn(2, name), np.random.default_rng(2)
+    bank, known, n = TemporalBank(window=12, **STILL), told(dynamics), len(tale.at)
+    parameters, truth = bank.setup(known, None), Truth(bank, dynamics, known.context_mean)
     state, truths = bank.start(parameters), hidden(n)
     moments = [Moment(np.asarray(t), np.asarray(at)) for t, at in enumerate(tale.at)]
     for t, moment in enumerate(moments):
@@ -118,9 +118,9 @@ def test_true_contexts_late_in_any_order_in_part_and_put_right_count_once(name: 
 
 
 def test_what_is_expected_is_the_mixture_before_the_reading() -> None:
-    tempo, tale, bank = TEMPOS["all"], drawn(3, "all"), TemporalBank(**STILL)
-    known = told(tempo)
-    parameters, truth = bank.setup(known, None), Truth(bank, tempo, known.context_mean)
+    dynamics, tale, bank = TEMPOS["all"], drawn(3, "all"), TemporalBank(**STILL)
+    known = told(dynamics)
+    parameters, truth = bank.setup(known, None), Truth(bank, dynamics, known.context_mean)
     state = bank.start(parameters)
     for t, at in enumerate(tale.at):
         ready = bank.before(parameters, state, Moment(np.asarray(t), np.asarray(at)))
@@ -143,8 +143,8 @@ def test_what_is_expected_is_the_mixture_before_the_reading() -> None:
 
 
 def test_one_hypothesis_is_the_filter_itself() -> None:
-    tempo, tale = TEMPOS["all"], story(4, "all")
-    known, bank, alone = told(tempo), TemporalBank(sizes=1, speeds=1, window=12), Temporal(window=12)
+    dynamics, tale = TEMPOS["all"], story(4, "all")
+    known, bank, alone = told(dynamics), TemporalBank(sizes=1, speeds=1, window=12), Temporal(window=12)
     ours, theirs = bank.setup(known, None), alone.setup(known, None)
     state, same = bank.start(ours), alone.start(theirs)
     for t, at in enumerate(tale.at):
@@ -175,8 +175,8 @@ def test_one_hypothesis_is_the_filter_itself() -> None:
 
 def test_a_batch_is_its_trials_whoever_is_shown_what() -> None:
     """With other times, other gaps and other contexts shown late; some too late for the window."""
-    tempo, bank, rng = TEMPOS["all"], TemporalBank(window=4), np.random.default_rng(8)
-    known, trials, rounds = told(tempo), 3, 9
+    dynamics, bank, rng = TEMPOS["all"], TemporalBank(window=4), np.random.default_rng(8)
+    known, trials, rounds = told(dynamics), 3, 9
     parameters = bank.setup(known, None)
     noisy, truths = rng.normal(size=(rounds, trials, D)), rng.normal(size=(rounds, trials, D))
     noisy[rng.random(noisy.shape) < 0.2] = np.nan
@@ -224,9 +224,9 @@ def test_it_finds_the_truth_from_readings_and_a_few_true_contexts(size: float, s
     world = unfog.TemporalProblem(
         dim=2, actions=3, error_cov=0.5, noise_cov=0.5, bias_walk=0.01, revealed=0.1
     )
-    tempo = unfog.TemporalProblem(dim=2, actions=3, **wrong).tempo
+    dynamics = unfog.TemporalProblem(dim=2, actions=3, **wrong).dynamics
     bank = TemporalBank()
-    parameters = bank.setup(world.knowledge()._replace(tempo=tempo), None)
+    parameters = bank.setup(world.knowledge()._replace(dynamics=dynamics), None)
     state, blank = bank.start(parameters), np.full((20, 2), np.nan)
     rng = np.random.default_rng(3)
     laws: Any = {"normal": rng.standard_normal, "uniform": rng.random}
@@ -237,7 +237,7 @@ def test_it_finds_the_truth_from_readings_and_a_few_true_contexts(size: float, s
         state = bank.update(parameters, ready, seen.noisy, None)
         shown = np.where(rng.random((20, 1)) < 0.1, seen.context, np.nan)
         state, _ = bank.correct(parameters, state, seen.noisy, blank, shown)
-    best = np.array(list(bank.hypotheses(tempo)))[state.weights.argmax(-1)]
+    best = np.array(list(bank.hypotheses(dynamics)))[state.weights.argmax(-1)]
     assert (best == (size, speed)).all(-1).mean() >= 0.8
 
 

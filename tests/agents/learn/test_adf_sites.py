@@ -331,8 +331,8 @@ def test_a_round_whose_context_comes_in_part_ends_with_its_true_row(
 ) -> None:
     """One coordinate three rounds late, one five: the belief is the prior and the sites the rounds hold."""
     agent, trials = AGENTS[name].for_rewards("bernoulli"), 3
-    tempo = TemporalProblem(dim=2).knowledge().tempo
-    known = LogisticProblem(dim=2).knowledge()._replace(tempo=tempo)
+    dynamics = TemporalProblem(dim=2).knowledge().dynamics
+    known = LogisticProblem(dim=2).knowledge()._replace(dynamics=dynamics)
     features = quadratic(rng.normal(size=(trials, 6, 2)))
     setup, memory = rounds.start(agent, known)
     decisions, contexts = list[rounds.Decision](), rng.normal(size=(20, trials, 2))

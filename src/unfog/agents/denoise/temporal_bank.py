@@ -30,7 +30,7 @@ from unfog.agents.base import (
 from unfog.agents.denoise import temporal, temporal_filter
 from unfog.agents.denoise.temporal import Temporal
 from unfog.agents.denoise.temporal_filter import Marked, StateSpace
-from unfog.channel.dynamics import Moving, Tempo, untimed
+from unfog.channel.dynamics import Dynamics, Moving, untimed
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths import kalman
@@ -153,10 +153,10 @@ class TemporalBank(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Val
         """The filter that runs under every hypothesis."""
         return Temporal(pairs=self.pairs, window=self.window, ahead=self.ahead)
 
-    def hypotheses(self, tempo: Tempo) -> dict[Factors, float]:
+    def hypotheses(self, dynamics: Dynamics) -> dict[Factors, float]:
         """How probable each one is, in the order of their weights."""
         sizes = ladder(self.sizes, self.spacing, self.distrust)
-        speeds = ladder(self.speeds if bias_moves(tempo) else 1, self.slowdown, self.distrust)
+        speeds = ladder(self.speeds if bias_moves(dynamics) else 1, self.slowdown, self.distrust)
         return {Factors(x, y): p * q for x, p in sizes.items() for y, q in speeds.items()}
 
     def probabilities(self, state: State) -> Array:
@@ -180,9 +180,9 @@ class TemporalBank(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Val
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The parts and how they move under every hypothesis."""
-        tempo = known.tempo or untimed(known.context_cov, known.noise_cov, known.bias_cov)
-        priors = self.hypotheses(tempo)
-        model = stack_state_spaces(known, tempo, list(priors))
+        dynamics = known.dynamics or untimed(known.context_cov, known.noise_cov, known.bias_cov)
+        priors = self.hypotheses(dynamics)
+        model = stack_state_spaces(known, dynamics, list(priors))
         xp = known.context_cov.__array_namespace__()
         sizes, speeds = (xp.asarray(x) for x in zip(*priors, strict=True))
         return Parameters(model, xp.asarray([*priors.values()]), sizes, speeds)
@@ -300,30 +300,32 @@ def ladder(number: int, apart: float, distrust: float) -> dict[float, float]:
     return {x: (1 - distrust if number > 1 else 1.0) if x == 1 else distrust / others for x in powers}
 
 
-def bias_moves(tempo: Tempo) -> bool:
+def bias_moves(dynamics: Dynamics) -> bool:
     """Whether the bias has a speed."""
-    return tempo.bias.time < np.inf or (tempo.bias.walk is not None and bool(np.any(tempo.bias.walk)))
+    return dynamics.bias.time < np.inf or (
+        dynamics.bias.walk is not None and bool(np.any(dynamics.bias.walk))
+    )
 
 
-def scaled(tempo: Tempo, factors: Factors) -> Tempo:
+def scaled(dynamics: Dynamics, factors: Factors) -> Dynamics:
     """The constants of time under one hypothesis."""
 
     def times(part: Moving, factor: float) -> Moving:
         return part.scaled(np.full(part.cov.shape[-1], np.sqrt(factor)))
 
-    walk, error = tempo.bias.walk, tempo.error
-    walks = tempo.bias._replace(walk=None if walk is None else factors.speed * walk)
-    return tempo._replace(
-        bias=walks if np.isinf(tempo.bias.time) else times(tempo.bias, factors.speed),
+    walk, error = dynamics.bias.walk, dynamics.error
+    walks = dynamics.bias._replace(walk=None if walk is None else factors.speed * walk)
+    return dynamics._replace(
+        bias=walks if np.isinf(dynamics.bias.time) else times(dynamics.bias, factors.speed),
         error=None if error is None else times(error, factors.size),
-        white=None if tempo.white is None else factors.size * tempo.white,
+        white=None if dynamics.white is None else factors.size * dynamics.white,
     )
 
 
-def stack_state_spaces(known: Knowledge, tempo: Tempo, hypotheses: list[Factors]) -> StateSpace:
+def stack_state_spaces(known: Knowledge, dynamics: Dynamics, hypotheses: list[Factors]) -> StateSpace:
     """The parts under every hypothesis: start, steps and white have an axis of these in front."""
     clocks = [
-        temporal_filter.build_state_space(known._replace(tempo=scaled(tempo, hypothesis)))
+        temporal_filter.build_state_space(known._replace(dynamics=scaled(dynamics, hypothesis)))
         for hypothesis in hypotheses
     ]
     xp = known.context_cov.__array_namespace__()

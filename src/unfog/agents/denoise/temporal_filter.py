@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.base import Moment
-from unfog.channel.dynamics import Moving, Tempo, untimed
+from unfog.channel.dynamics import Dynamics, Moving, untimed
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, diagonal_matrix, matvec, settled
@@ -109,8 +109,8 @@ class _Component(NamedTuple):
 
 def build_state_space(known: Knowledge) -> StateSpace:
     """The parts that agents are told of; without constants of time, rounds are independent but for a bias."""
-    tempo = known.tempo or untimed(known.context_cov, known.noise_cov, known.bias_cov)
-    components = _list_components(tempo)
+    dynamics = known.dynamics or untimed(known.context_cov, known.noise_cov, known.bias_cov)
+    components = _list_components(dynamics)
     components = [*(c for c in components if c.step is not None), *(c for c in components if c.step is None)]
     moving = [c.step for c in components if c.step is not None]
     xp = known.context_cov.__array_namespace__()
@@ -123,21 +123,21 @@ def build_state_space(known: Knowledge) -> StateSpace:
         np.array([c.phase for c in components if c.frequency]),
         _block_diagonal([c.start for c in components], len(components)),
         _block_diagonal(moving, len(components)),
-        diagonal_matrix(EXACT * scale) if tempo.white is None else singular_root(tempo.white),
+        diagonal_matrix(EXACT * scale) if dynamics.white is None else singular_root(dynamics.white),
         scale,
-        np.asarray(np.nan if tempo.since is None else tempo.since),
+        np.asarray(np.nan if dynamics.since is None else dynamics.since),
         np.array([float(c.is_bias) for c in components]),
     )
 
 
-def _list_components(tempo: Tempo) -> list[_Component]:
+def _list_components(dynamics: Dynamics) -> list[_Component]:
     components = []
     for name, in_context in (("fast", True), ("level", True), ("error", False), ("bias", False)):
-        part = tempo._asdict()[name]
+        part = dynamics._asdict()[name]
         if part is not None:
             args = singular_root(part.cov), _step_root(part), part.time, in_context
             components.append(_Component(*args, is_bias=name == "bias"))
-    for period, cov in zip(tempo.periods, () if tempo.cycles is None else tempo.cycles, strict=True):
+    for period, cov in zip(dynamics.periods, () if dynamics.cycles is None else dynamics.cycles, strict=True):
         for phase in (0.0, np.pi / 2):
             components.append(_Component(singular_root(cov), None, np.inf, True, 2 * np.pi / period, phase))
     return components
