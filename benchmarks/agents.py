@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 
 from unfog.lab.datasets.movielens import MovieLens
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
@@ -54,7 +54,7 @@ def shortest(
     for _ in range(repeats):
         for name in agents:
             started = time.process_time()
-            simulate(problem, [name], rounds=rounds, trials=trials, decompose=False, points=1)
+            play(problem, [name], rounds=rounds, trials=trials, decompose=False, points=1)
             each = (time.process_time() - started) / rounds / trials * 1e6
             found[name] = min(found[name], each)
     return found

@@ -37,7 +37,7 @@ from benchmarks.airquality_figures import (
 from unfog.lab.datasets.airquality import AirQuality
 from unfog.maths.arrays import Array, Ints
 from unfog.plotting import save
-from unfog.simulation import simulate
+from unfog.simulation import play
 
 SEED = 20_261_116
 ROUNDS = 1000
@@ -95,11 +95,11 @@ def world(row: Row, calibration: int) -> AirQuality:
     return AirQuality(revealed=share, reveal=row.reveal, calibration=calibration)
 
 
-def play(row: Row, calibration: int, trials: int, seed: int) -> Played:
+def play_row(row: Row, calibration: int, trials: int, seed: int) -> Played:
     """Regret as the simulator finds it, and the beliefs about contexts in the same trials."""
     problem = world(row, calibration)
     settings: Any = {"rounds": ROUNDS, "trials": trials, "seed": seed}
-    run = simulate(problem, [row.agent], **settings, decompose=False, points=4)
+    run = play(problem, [row.agent], **settings, decompose=False, points=4)
     seen = track(problem, row.agent, **settings)
     regret = run.values["regret"][0, :, -1]
     return Played(regret, seen.squared_error(), seen.covered(), seen.readings())
@@ -187,7 +187,7 @@ def measured(calibration: int, trials: int, seed: int) -> dict[str, Any]:
     """The table, with what it was measured with."""
     played: dict[str, Played] = {}
     for row in ROWS:
-        played[row.name] = play(row, calibration, trials, seed)
+        played[row.name] = play_row(row, calibration, trials, seed)
         print(row.name, file=sys.stderr, flush=True)
     settings = {"calibration": calibration, "trials": trials, "seed": seed, "rounds": ROUNDS}
     return {**settings, "rows": [described(row, played) for row in ROWS]}

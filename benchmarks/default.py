@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import numpy as np
 
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
@@ -113,7 +113,7 @@ def measure(case: Case, trials: int, engine: str, seed: int) -> dict[str, Any]:
     settings: Any = {"engine": engine, "precision": "float64"} if engine != "numpy" else {}
     problem, began = case.problem(), time.perf_counter()
     shared: Any = {"rounds": case.rounds, "trials": trials, "seed": seed, "decompose": False, "points": 4}
-    played = simulate(problem, case.agents, **shared, **settings).values["regret"][:, :, -1]
+    played = play(problem, case.agents, **shared, **settings).values["regret"][:, :, -1]
     regret = dict(zip(case.agents, played, strict=True))
     return {
         "rounds": case.rounds,

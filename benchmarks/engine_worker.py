@@ -28,7 +28,7 @@ from typing import Any
 
 import unfog
 from benchmarks.plain import run_trial
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.synthetic import GaussianProblem
 
 ENGINES = ("plain", "numpy", "numba", "jax")
@@ -48,7 +48,7 @@ def work(given: argparse.Namespace) -> Callable[[], object]:
         return lambda: [run_trial(given.rounds, seed, **sizes) for seed in range(given.trials)]
     import_module(f"unfog.simulation.engines.{given.engine}")  # importing JAX is not compiling
     problem = GaussianProblem(dim=given.dim, actions=given.arms)
-    return lambda: simulate(
+    return lambda: play(
         problem,
         [given.agent],
         trials=given.trials,

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from unfog.agents.catalogue import playable
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.synthetic import GaussianProblem
 
 PROBLEM = GaussianProblem()
@@ -57,7 +57,7 @@ def row(name: str, trials: int, rounds: int, **settings: Any) -> dict[str, Any]:
 
     def work() -> Any:
         chunk = None if settings["engine"] == "cuda" else trials
-        return simulate(PROBLEM, [name], trials=trials, rounds=rounds, points=1, chunk=chunk, **settings)
+        return play(PROBLEM, [name], trials=trials, rounds=rounds, points=1, chunk=chunk, **settings)
 
     compiled, seconds, curves = timed(work)
     final = curves.values["regret"][0, :, -1]
@@ -79,7 +79,7 @@ def row(name: str, trials: int, rounds: int, **settings: Any) -> dict[str, Any]:
 def precision_effect(trials: int, rounds: int) -> dict[str, Any]:
     """float32 less float64 on the same random numbers."""
     finals = [
-        simulate(
+        play(
             PROBLEM,
             ["alg1"],
             trials=trials,
@@ -139,7 +139,7 @@ def main() -> None:
         _save(given.out, report)
     for engine in ("jax", "cuda") if given.kernel else ("jax",):
         started = time.perf_counter()
-        curves = simulate(PROBLEM, ["alg1"], trials=10**6, rounds=1000, engine=engine, decompose=False)
+        curves = play(PROBLEM, ["alg1"], trials=10**6, rounds=1000, engine=engine, decompose=False)
         seconds = time.perf_counter() - started
         stored = sum(v.nbytes for v in curves.values.values()) / 1e6
         million = {

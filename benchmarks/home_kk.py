@@ -36,7 +36,7 @@ import numpy as np
 
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.synthetic import GaussianProblem
 
 SEED = 20_261_116
@@ -60,7 +60,7 @@ LOSSES = ("regret", "regret_true_context", "regret_realised")
 
 def final(problem: GaussianProblem, agent: str, trials: int) -> dict[str, Array]:
     """The losses of all rounds together, (trials,) each."""
-    found = simulate(problem, [agent], rounds=ROUNDS, trials=trials, seed=SEED, decompose=True).values
+    found = play(problem, [agent], rounds=ROUNDS, trials=trials, seed=SEED, decompose=True).values
     return {loss: found[loss][0, :, -1] for loss in LOSSES}
 
 

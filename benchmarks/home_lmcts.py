@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import numpy as np
 
 from unfog.lab.spec import build_problem, load
-from unfog.simulation import simulate
+from unfog.simulation import play
 
 HOMES = "baseline-lmcts", "baseline-lmcts-logistic"
 MARKS = 200, 500, 1000
@@ -46,7 +46,7 @@ def measured(home: str, agent: str, trials: int | None) -> dict[str, Any]:
     run, start = spec.run, time.perf_counter()
     trials = trials or run.trials
     problem = build_problem(spec.problem)
-    found = simulate(problem, [agent], rounds=run.rounds, trials=trials, seed=run.seed, engine="numpy")
+    found = play(problem, [agent], rounds=run.rounds, trials=trials, seed=run.seed, engine="numpy")
     at = found.values["regret"][0][:, [mark - 1 for mark in MARKS]]  # every round is stored
     errors = at.std(0, ddof=1) / np.sqrt(trials)
     return {

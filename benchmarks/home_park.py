@@ -29,7 +29,7 @@ import numpy as np
 from unfog.agents.baselines import BASELINES
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.simulation.player import played
 from unfog.worlds.synthetic import GaussianProblem
@@ -96,7 +96,7 @@ def beside() -> dict[str, Any]:
     spec = load("baseline-park")
     world, told = build_problem(spec.problem), dict[str, Any](rounds=spec.run.rounds, trials=spec.run.trials)
     names = spec.run.agents
-    found = simulate(world, names, seed=SEED, decompose=False, **told).values["regret"][:, :, -1]
+    found = play(world, names, seed=SEED, decompose=False, **told).values["regret"][:, :, -1]
     return told | {"regret": {name: summary(one) for name, one in zip(names, found, strict=True)}}
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.worlds.synthetic import PostServingProblem
 
@@ -41,7 +41,7 @@ PUBLISHED = ["LinUCB (x and z)", "poLinUCB", "LinUCB (phi_hat)", "LinUCB (x only
 def final(problem: PostServingProblem, agent: str, rounds: int, trials: int) -> Array:
     """The regret of all rounds together, (trials,)."""
     told = {"rounds": rounds, "trials": trials, "seed": SEED, "decompose": False}
-    return simulate(problem, [agent], **told).values["regret"][0, :, -1]  # type: ignore[arg-type]
+    return play(problem, [agent], **told).values["regret"][0, :, -1]  # type: ignore[arg-type]
 
 
 def at_random(problem: PostServingProblem, rounds: int, trials: int) -> Array:

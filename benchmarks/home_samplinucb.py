@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array
 from unfog.maths.statistics import estimate
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.problem import Problem
 
 SEED = 20_261_116
@@ -52,7 +52,7 @@ DELIVERIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 def final(problem: Problem, agent: str, trials: int) -> Array:
     """What is lost in all rounds together, (trials,)."""
     told: dict[str, Any] = {"rounds": HOME.run.rounds, "trials": trials, "seed": SEED, "points": 1}
-    return simulate(problem, [agent], **told).values["regret_true_context"][0, :, -1]
+    return play(problem, [agent], **told).values["regret_true_context"][0, :, -1]
 
 
 def summary(regret: Array) -> dict[str, float]:

@@ -23,7 +23,7 @@ import numpy as np
 
 import unfog
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 
 SEED = 20_261_116
 UNITS = 20
@@ -41,8 +41,7 @@ def world(bias: float, tell: bool) -> unfog.GaussianProblem:
 def regrets(agent: str, bias: float, rounds: int, trials: int) -> tuple[Array, Array]:
     """Of one bias for all, and of one for each: (trials,) each."""
     both = (
-        simulate(world(bias, tell), [agent], rounds=rounds, trials=trials, seed=SEED)
-        for tell in (False, True)
+        play(world(bias, tell), [agent], rounds=rounds, trials=trials, seed=SEED) for tell in (False, True)
     )
     one, each = (found.values["regret"][0, :, -1] for found in both)
     return one, each

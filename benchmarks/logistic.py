@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import numpy as np
 
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.engines.numpy import BLOCK_ROUNDS
 from unfog.simulation.executors.local import cores
 from unfog.worlds.synthetic import LogisticProblem
@@ -24,14 +24,14 @@ AGENTS = ("alg1", "alg2", "naive", "oracle", "kk")
 def paper() -> float:
     """Seconds of the published experiment on all cores."""
     started = time.perf_counter()
-    simulate(LogisticProblem(), AGENTS, rounds=1000, trials=10, workers=cores())
+    play(LogisticProblem(), AGENTS, rounds=1000, trials=10, workers=cores())
     return time.perf_counter() - started
 
 
 def over_time(learner: str, rounds: int) -> tuple[float, float]:
     """Microseconds of a trial's round with about 1,000 rounds behind it (or half of all), and with all."""
     stamps = [time.perf_counter()]
-    simulate(
+    play(
         LogisticProblem(),
         [f"alg1-{learner}"],
         rounds=rounds,

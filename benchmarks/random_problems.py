@@ -32,7 +32,7 @@ import numpy as np
 from benchmarks.default import ratio
 from unfog.features.quadrature import quadrature
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.synthetic import GaussianProblem
 
 SEED = 161_803
@@ -116,9 +116,7 @@ def measure(number: int, wrong: bool = False) -> dict[str, Any]:
         fields["actions"] = np.asarray(fields["actions"])
     shared: Any = {"seed": SEED + number, "decompose": False, "points": 4}
     names = ["adaptive" if wrong else "unfog", *BASELINES]
-    played = simulate(
-        GaussianProblem(**fields), names, rounds=told["rounds"], trials=told["trials"], **shared
-    )
+    played = play(GaussianProblem(**fields), names, rounds=told["rounds"], trials=told["trials"], **shared)
     ours, *others = played.values["regret"][:, :, -1]
     if told["fields"]["features"] == "matrix":
         told["fields"]["actions"] = f"{len(fields['actions'])} drawn matrices"

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from unfog.agents.catalogue import playable
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.synthetic import GaussianProblem
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -58,7 +58,7 @@ def main() -> None:
 
             def work(name: str = name, decompose: bool = decompose) -> None:
                 sizes = {"rounds": given.rounds, "trials": given.trials}
-                simulate(problem, [name], **sizes, decompose=decompose, engine=given.engine)
+                play(problem, [name], **sizes, decompose=decompose, engine=given.engine)
 
             if given.engine != "numpy":  # compiled, or read from where it is kept
                 work()

@@ -20,7 +20,7 @@ OPENED = ("unfog.live.Store", "unfog.live.Problem")  # by a function or a method
 PARTS = ("unfog.denoise", "unfog.learn", "unfog.choose")  # whose contract has the methods
 TOPICS = {  # of names at the top: all others stay on the page of `unfog` itself
     "unfog: problems": ("GaussianProblem", "LogisticProblem", "RecordedProblem", "TemporalProblem"),
-    "unfog: runs": ("run", "open_run", "summary", "table", "figure", "compare_baselines", "trouble"),
+    "unfog: runs": ("run", "open_run", "summary", "table", "figure", "compare_baselines", "hypotheses"),
     "unfog: sensors and logs": ("calibrate", "deconvolve", "evaluate", "sensor_worth"),
 }
 

@@ -39,7 +39,7 @@ NAMED = {  # of modules that have no list of their own, or one in another order 
     "unfog.adapters.river": ("RiverPolicy", "evaluate"),
     "unfog.adapters.simulation": ("Decider", "Choice"),
     "unfog.adapters.obp": ("to_obp",),
-    "unfog.simulation": ("simulate", "Curves", "plan", "Plan", "Gathering", "MOST_SEED", "MOST_TRIALS"),
+    "unfog.simulation": ("play", "Curves", "plan", "Plan", "Gathering", "MOST_SEED", "MOST_TRIALS"),
     "unfog.channel": (),
     "unfog.theory": (),
     "unfog.agents.base": ("Denoiser", "Learner", "Chooser", "View", "Privilege", "Evidence"),

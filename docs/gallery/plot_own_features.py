@@ -3,7 +3,7 @@ A reward that is no straight line
 =================================
 
 Here the reward rises and falls with the context like a wave, with a pace of its own for each of three arms.
-``unfog.quadrature`` takes such a function of yours and averages it over all that the context may be
+``unfog.features.quadrature`` takes such a function of yours and averages it over all that the context may be
 (right). Asked at the denoised value alone (left) the function promises too much, most of all for the
 fastest wave, and the arm that seems best is not the best one.
 
@@ -24,7 +24,7 @@ def phi(action, context):
 
 
 paces, theta, sd = np.array([[1.0], [2.0], [3.0]]), np.ones(1), 0.5
-features = unfog.quadrature(phi, dim=1, order=9)(paces)
+features = unfog.features.quadrature(phi, dim=1, order=9)(paces)
 values = np.linspace(0.0, 2.0, 81)
 alone = np.array([features.at(np.array([value])).scores(theta) for value in values])
 beliefs = [Context(np.array([value]), np.array([[sd**2]])) for value in values]

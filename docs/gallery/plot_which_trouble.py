@@ -4,7 +4,7 @@ A sensor that gets worse, and how that is noticed
 
 From round 150 on a sensor has five times the noise variance that was promised. The agent ``adaptive``
 weighs seven sizes of the noise against each other, by how well each explains the readings.
-``unfog.trouble`` shows these weights: most of the probability moves to the new size soon after the change.
+``unfog.hypotheses`` shows these weights: most of the probability moves to the new size soon after the change.
 """
 
 import matplotlib as mpl
@@ -17,7 +17,7 @@ from unfog.plotting import STYLE
 problem = unfog.GaussianProblem(
     dim=3, actions=10, noise_cov=0.5, actual_noise_cov=2.5, bias_cov=1.0, trouble_from=150
 )
-found = unfog.trouble(problem, rounds=300, trials=10, seed=0)
+found = unfog.hypotheses(problem, rounds=300, trials=10, seed=0)
 shares = found.mean("trial").groupby("size").sum("hypothesis").transpose("size", "round")
 print(shares.isel(round=[149, 299]).round(2).to_pandas())
 

@@ -1,4 +1,4 @@
-"""What `unfog.trouble` says where noise grows and a bias begins to walk: docs/images/trouble.png.
+"""What `unfog.hypotheses` says where noise grows and a bias begins to walk: docs/images/trouble.png.
 
 python docs/images/trouble.py           # some seconds
 """
@@ -28,7 +28,7 @@ TITLE = "In round 250 the noise grows fivefold and the bias begins to walk"
 
 
 def figure(found: xr.DataArray, title: str = "") -> Figure:
-    """Three panels over the rounds, of means over the trials of `unfog.trouble`."""
+    """Three panels over the rounds, of means over the trials of `unfog.hypotheses`."""
     mean = found.mean("trial")
     heavy = found["tails"].notnull()
     with mpl.rc_context(STYLE):
@@ -63,7 +63,7 @@ def _areas(axes: Axes, mean: xr.DataArray, field: str, title: str) -> None:
 
 def main() -> None:
     """Draw it beside this file."""
-    found = unfog.trouble(PROBLEM, rounds=500, trials=20, seed=3)
+    found = unfog.hypotheses(PROBLEM, rounds=500, trials=20, seed=3)
     save(figure(found, TITLE), Path(__file__).parent, "trouble", ("png",))
 
 

@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from unfog.agents.agent import Agent
     from unfog.agents.catalogue import AGENTS
     from unfog.channel.deconvolution import deconvolve
-    from unfog.features.quadratic import quadratic
-    from unfog.features.quadrature import quadrature
     from unfog.lab.baselines.suite import compare_baselines
     from unfog.lab.evaluate import evaluate
     from unfog.lab.figures import figure
-    from unfog.lab.hypotheses import trouble
+    from unfog.lab.hypotheses import hypotheses
     from unfog.lab.report import summary, table
     from unfog.lab.run import open_run, run
     from unfog.lab.sensor import sensor_worth
@@ -42,14 +40,12 @@ _HOME = {
     "deconvolve": "channel.deconvolution",
     "evaluate": "lab.evaluate",
     "figure": "lab.figures",
+    "hypotheses": "lab.hypotheses",
     "open_run": "lab.run",
-    "quadratic": "features.quadratic",
-    "quadrature": "features.quadrature",
     "run": "lab.run",
     "sensor_worth": "lab.sensor",
     "summary": "lab.report",
     "table": "lab.report",
-    "trouble": "lab.hypotheses",
 }
 _ROOMS = {
     "adapters": "adapters",
@@ -81,18 +77,16 @@ __all__ = [
     "evaluate",
     "features",
     "figure",
+    "hypotheses",
     "learn",
     "live",
     "open_run",
-    "quadratic",
-    "quadrature",
     "run",
     "sensor_worth",
     "serve",
     "summary",
     "table",
     "testing",
-    "trouble",
     "worlds",
 ]
 

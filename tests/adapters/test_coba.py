@@ -17,7 +17,7 @@ from unfog.adapters.gymnasium import Env
 from unfog.adapters.simulation import Decider
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 
 ROUNDED = 1e-5  # coba keeps so many digits
 
@@ -37,7 +37,7 @@ def test_a_trial_has_the_regret_that_it_has_in_the_lab(kind: str) -> None:
     logistic = unfog.LogisticProblem(dim=2, actions=3, context_mean=[0.8, -0.4], noise_cov=[0.5, 2.0])
     uniform = replace(random_problem(4), action_law="uniform")
     problem = {"drawn": random_problem(4), "fixed": fixed(), "uniform": uniform, "logistic": logistic}[kind]
-    curves = simulate(problem, ["unfog", "alg1"], rounds=130, trials=2, seed=6, points=1)
+    curves = play(problem, ["unfog", "alg1"], rounds=130, trials=2, seed=6, points=1)
     ours = [CobaLearner(agent, problem, seed=6, trial=1) for agent in ("unfog", "alg1")]
     theirs = [coba.LinUCBLearner(), coba.BanditEpsilonLearner(), coba.RandomLearner()]
     found = regrets([CobaEnvironment(problem, rounds=130, seed=6, trial=1)], [*ours, *theirs])
@@ -53,7 +53,7 @@ def test_over_many_trials_regret_agrees_within_its_error() -> None:
     If all is right this fails once in two thousand seeds.
     """
     problem, trials = random_problem(9), range(30)
-    curves = simulate(problem, ["alg1"], rounds=60, trials=len(trials), seed=2, points=1)
+    curves = play(problem, ["alg1"], rounds=60, trials=len(trials), seed=2, points=1)
     worlds = [CobaEnvironment(problem, rounds=60, seed=2, trial=t) for t in trials]
     found = regrets(worlds, [CobaLearner("alg1", problem, seed=77)])[0]
     difference = found - curves.values["regret"][0, :, -1]
@@ -201,7 +201,7 @@ def test_lost_coordinates_reach_the_agent() -> None:
         unfog.InputError, match=r"^mark_lost: missing; allowed: True: lost coordinates are nan"
     ):
         CobaEnvironment(problem)
-    curves = simulate(problem, ["gaps"], rounds=80, trials=1, seed=6, points=1)
+    curves = play(problem, ["gaps"], rounds=80, trials=1, seed=6, points=1)
     world = CobaEnvironment(problem, rounds=80, seed=6, mark_lost=True)
     found = regrets([world], [CobaLearner("gaps", problem, seed=6)])
     np.testing.assert_allclose(found[0, 0], curves.values["regret"][0, 0, -1], rtol=0, atol=80 * ROUNDED)

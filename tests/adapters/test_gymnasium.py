@@ -22,7 +22,7 @@ from unfog.adapters.simulation import Decider
 from unfog.agents.denoise import Identity
 from unfog.agents.learn import Conjugate
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import Nature, emitted, truth_draws
 from unfog.worlds.problem import Problem
 
@@ -83,7 +83,7 @@ def test_every_bit_of_a_trial_is_the_labs() -> None:
     spy = unfog.Agent("spy", Overhears(), Counts(), unfog.choose.Thompson())
     HEARD["noisy"].clear()
     HEARD["reward"].clear()
-    simulate(problem, [spy], rounds=ROUNDS, trials=3, seed=8)
+    play(problem, [spy], rounds=ROUNDS, trials=3, seed=8)
     noisy, rewards = np.stack(HEARD["noisy"][:ROUNDS], 1), np.stack(HEARD["reward"][:ROUNDS], 1)
     env = Env(problem, rounds=ROUNDS)
     quiet = unfog.Agent("quiet", Identity(), Conjugate(), unfog.choose.Thompson())
@@ -128,7 +128,7 @@ def test_so_it_has_in_time(agent: str) -> None:
 
 def _agree(problem: Problem, agent: str) -> None:
     """The same regret after every round, of two trials, but for the order in which it is added up."""
-    curves = simulate(problem, [agent], rounds=ROUNDS, trials=2, seed=11, points=ROUNDS)
+    curves = play(problem, [agent], rounds=ROUNDS, trials=2, seed=11, points=ROUNDS)
     env = Env(problem, rounds=ROUNDS, reveal=True)
     for trial in range(2):
         noisy, info = env.reset(seed=11) if trial == 0 else env.reset()

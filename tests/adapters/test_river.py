@@ -14,14 +14,14 @@ from tests.adapters.test_simulation import fixed, readings
 from unfog.adapters.gymnasium import Env
 from unfog.adapters.river import RiverPolicy, evaluate
 from unfog.adapters.simulation import Decider
-from unfog.simulation import simulate
+from unfog.simulation import play
 
 NAMES = ["x", "y", "z"]
 
 
 def test_a_policy_has_the_regret_that_it_has_in_the_lab() -> None:
     problem = fixed()
-    curves = simulate(problem, ["unfog", "alg1"], rounds=130, trials=1, seed=4, points=1)
+    curves = play(problem, ["unfog", "alg1"], rounds=130, trials=1, seed=4, points=1)
     for index, agent in enumerate(("unfog", "alg1")):
         policy, env = RiverPolicy(agent, problem, seed=4), Env(problem, rounds=130)
         (noisy, _), total, over = env.reset(seed=4), 0.0, False

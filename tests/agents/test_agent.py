@@ -52,7 +52,7 @@ from unfog.features import FeatureMap
 from unfog.features.quadratic import quadratic
 from unfog.features.quadrature import quadrature
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
@@ -259,7 +259,7 @@ class Plain(Chooser):
 def test_parts_of_ones_own_play() -> None:
     agent = mine(chooser=Plain())
     assert (agent.chooser.propensity, agent.chooser.cost) == ("estimated", 0.0)
-    assert np.isfinite(simulate(PROBLEM, [agent], **SMALL).values["regret"]).all()
+    assert np.isfinite(play(PROBLEM, [agent], **SMALL).values["regret"]).all()
 
 
 def test_what_an_agent_can_follows_from_its_parts() -> None:
@@ -335,7 +335,7 @@ def test_rewards_of_another_kind_are_refused() -> None:
     with pytest.raises(
         InputError, match=r"'mine' learns from gaussian rewards; allowed: agents for bernoulli"
     ):
-        simulate(LogisticProblem(dim=2), [mine()], **SMALL)
+        play(LogisticProblem(dim=2), [mine()], **SMALL)
 
 
 def waves(action: Array, context: Array) -> Array:

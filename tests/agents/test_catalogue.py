@@ -15,7 +15,7 @@ from unfog.agents.catalogue import AGENTS, Catalogue, named, spelled_out, with_o
 from unfog.agents.choose import Epsilon, Greedy, Ids, TopTwo, Ucb
 from unfog.agents.denoise import Drift, PlugIn
 from unfog.agents.learn import LMC, PG, Adf, Conjugate, Hetero, Joint, Laplace, Smoothing
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
@@ -191,19 +191,19 @@ def test_an_agent_of_ones_own_goes_by_module_and_name(module: str) -> None:
     assert Catalogue("bernoulli")[name].learner == Adf()
     problem = GaussianProblem(dim=2, actions=3)
     found, right = (
-        simulate(problem, [one], **SMALL).values["regret"] for one in (name, "alg1-exact-hetero-greedy")
+        play(problem, [one], **SMALL).values["regret"] for one in (name, "alg1-exact-hetero-greedy")
     )
     np.testing.assert_array_equal(found, right)  # the same parts by another name
     with pytest.raises(InputError, match=rf"^agents: 'alg1-exact-hetero-greedy' is '{name}' by"):
         named([name, "alg1-exact-hetero-greedy"])
-    binary = simulate(LogisticProblem(dim=2, actions=3), [name], **SMALL)
+    binary = play(LogisticProblem(dim=2, actions=3), [name], **SMALL)
     assert np.isfinite(binary.values["regret"]).all()
 
 
 def test_a_module_agent_for_other_rewards_is_refused_as_such(module: str) -> None:
     told = rf"^agents: '{module}:plain' learns from gaussian rewards; allowed: agents for bernoulli rewards"
     with pytest.raises(InputError, match=told):
-        simulate(LogisticProblem(dim=2), [f"{module}:plain"], **SMALL)
+        play(LogisticProblem(dim=2), [f"{module}:plain"], **SMALL)
 
 
 def test_what_a_module_does_not_have_is_refused_by_name(module: str) -> None:

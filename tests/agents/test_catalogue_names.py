@@ -34,7 +34,7 @@ from unfog.agents.learn import (
 )
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import parse
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
@@ -266,16 +266,16 @@ def test_agents_of_the_other_kind_are_refused() -> None:
     small: Any = {"rounds": 3, "trials": 2}
     message = r"^agents: 'alg1' learns from gaussian rewards; allowed: agents for bernoulli rewards"
     with pytest.raises(InputError, match=message):
-        simulate(LogisticProblem(dim=2), [replace(AGENTS["alg1"], binary_learner=None)], **small)
-    row, name = (simulate(LogisticProblem(dim=2), [one], **small) for one in (AGENTS["alg1"], "alg1"))
+        play(LogisticProblem(dim=2), [replace(AGENTS["alg1"], binary_learner=None)], **small)
+    row, name = (play(LogisticProblem(dim=2), [one], **small) for one in (AGENTS["alg1"], "alg1"))
     np.testing.assert_array_equal(row.values["regret"], name.values["regret"])
     message = r"^agents: 'alg1-pg' learns from bernoulli rewards; allowed: agents for gaussian rewards"
     with pytest.raises(InputError, match=message):
-        simulate(GaussianProblem(dim=2), [ROWS["alg1-pg"]], **small)
+        play(GaussianProblem(dim=2), [ROWS["alg1-pg"]], **small)
     with pytest.raises(InputError, match=r"^agents: no agent is called 'alg1-pg'"):
-        simulate(GaussianProblem(dim=2), ["alg1-pg"], **small)
+        play(GaussianProblem(dim=2), ["alg1-pg"], **small)
     with pytest.raises(InputError, match=r"^agents\.alg1\.steps: no such setting; allowed: pairs=false$"):
-        simulate(GaussianProblem(dim=2), ["alg1:steps=3"], **small)
+        play(GaussianProblem(dim=2), ["alg1:steps=3"], **small)
 
 
 def test_a_spec_takes_and_refuses_the_same_names() -> None:

@@ -39,7 +39,7 @@ def test_pages_are_looked_at() -> None:
     every = set.union(*found.values())
     assert len(every) > 80
     for name in (
-        "unfog.simulation.simulate",
+        "unfog.simulation.play",
         "unfog.theory.bounds.theorem_1",
         "unfog.simulation.executors.dask.Dask",
     ):

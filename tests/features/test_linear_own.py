@@ -24,7 +24,7 @@ from unfog.features import Context, own
 from unfog.features.linear import Own
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian, from_moments
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds import GaussianProblem
 
@@ -183,6 +183,6 @@ def test_a_law_of_one_arm_stands_for_all() -> None:
 def test_both_engines(rng: np.random.Generator) -> None:
     problem = world(context_cov=spd(rng, D), context_mean=np.linspace(-1, 1, D), noise_cov=spd(rng, D))
     names = [agent.name for agent in named(["unfog", "alg1"])]
-    plain = simulate(problem, names, rounds=30, trials=3)
-    compiled = simulate(problem, names, rounds=30, trials=3, engine="jax", draws="numpy")
+    plain = play(problem, names, rounds=30, trials=3)
+    compiled = play(problem, names, rounds=30, trials=3, engine="jax", draws="numpy")
     np.testing.assert_allclose(compiled.values["regret"], plain.values["regret"], rtol=1e-6, atol=1e-9)

@@ -13,7 +13,7 @@ from unfog.cli import results
 from unfog.lab.prepare import prepare
 from unfog.lab.run_folder import made_folder, run_folder
 from unfog.lab.spec import load, parse
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 
 
@@ -44,13 +44,13 @@ CALLS: dict[str, Callable[[str, Any], Any]] = {
         [f"run {name}" for name in ("rounds", "trials", "seed", "agents", "engine", "precision", "workers")],
         lambda name, value: unfog.run(PROBLEM, **{**SMALL, name: value}),
     ),
-    "simulate problem": lambda _, value: simulate(value, ["alg1"], rounds=2, trials=1),
+    "play problem": lambda _, value: play(value, ["alg1"], rounds=2, trials=1),
     **dict.fromkeys(
         [
-            f"simulate {name}"
+            f"play {name}"
             for name in ("agents", "rounds", "trials", "points", "decompose", "draws", "chunk", "executor")
         ],
-        lambda name, value: simulate(PROBLEM, **{**SMALL, name: value}),
+        lambda name, value: play(PROBLEM, **{**SMALL, name: value}),
     ),
     "load source": lambda _, value: load(value),
     "load agents": lambda name, value: load("fig1-gaussian", {name: value}),

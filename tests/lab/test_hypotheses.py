@@ -24,7 +24,7 @@ ODD: Any = {"dim": 2, "actions": 4, "noise_cov": 0.3, "bias_cov": 1.0, "actual_n
 def test_they_are_the_weights_of_the_agent_that_plays(agent: str, odd: dict[str, Any]) -> None:
     """Readings that are too far to be believed included: the agent is shown them brought within reach."""
     problem, rounds = unfog.GaussianProblem(**ODD | odd), 40
-    found = unfog.trouble(problem, agent, rounds=rounds, trials=3, seed=4)
+    found = unfog.hypotheses(problem, agent, rounds=rounds, trials=3, seed=4)
     truth = problem.truth(truth_draws(4, range(3), problem.truth_draws()))
     player = Player(Catalogue()[agent], problem, truth, 4, range(3))
     nature = RoundDraws(4, range(3), "rounds", problem.round_normals()).next(rounds)
@@ -40,13 +40,13 @@ def test_they_are_the_weights_of_the_agent_that_plays(agent: str, odd: dict[str,
 
 def test_the_trouble_is_found() -> None:
     """Noise of five times the told size, in 20 trials after 200 rounds."""
-    last = unfog.trouble(unfog.GaussianProblem(**ODD), rounds=200).isel(round=-1).mean("trial")
+    last = unfog.hypotheses(unfog.GaussianProblem(**ODD), rounds=200).isel(round=-1).mean("trial")
     assert float(last.where(abs(last["size"] - 5) < 0.1, 0.0).sum()) > 0.7
     assert float(last.where(last["tails"].notnull(), 0.0).sum()) < 0.1
 
 
 def test_the_picture_shows_what_was_found() -> None:
-    found = unfog.trouble(unfog.GaussianProblem(**ODD), rounds=30, trials=4)
+    found = unfog.hypotheses(unfog.GaussianProblem(**ODD), rounds=30, trials=4)
     chart = trouble.figure(found, "a trouble")
     noise, bias, tails = chart.axes
     labels = [text.get_text() for text in noise.get_legend().get_texts()]  # type: ignore[union-attr]
@@ -72,5 +72,5 @@ def test_the_picture_shows_what_was_found() -> None:
 )
 def test_bad_input_is_refused_by_name(given: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError) as error:
-        unfog.trouble(unfog.GaussianProblem(**ODD), **given)
+        unfog.hypotheses(unfog.GaussianProblem(**ODD), **given)
     assert str(error.value).startswith(says)

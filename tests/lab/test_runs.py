@@ -229,7 +229,9 @@ def test_losses_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"problem\.reward.*finite"):
         unfog.run(
-            unfog.GaussianProblem(dim=1, actions=30, features=unfog.quadrature(odd, 1)), rounds=20, trials=5
+            unfog.GaussianProblem(dim=1, actions=30, features=unfog.features.quadrature(odd, 1)),
+            rounds=20,
+            trials=5,
         )
 
 
@@ -382,7 +384,7 @@ def test_problems_made_in_python(tmp_path: Path) -> None:
     plain = unfog.GaussianProblem(dim=2, actions=5)
     kept = unfog.run(plain, rounds=40, trials=12, agents=["alg1", "naive"], out=tmp_path / "run")
     assert kept.drop_attrs().equals(unfog.run(small()).drop_attrs())
-    odd = unfog.GaussianProblem(dim=2, actions=5, features=unfog.quadratic)
+    odd = unfog.GaussianProblem(dim=2, actions=5, features=unfog.features.quadratic)
     same = unfog.run(odd, rounds=40, trials=12, agents=["alg1", "naive"])
     assert same.drop_attrs().equals(kept.drop_attrs())
     with pytest.raises(InputError, match="out"):

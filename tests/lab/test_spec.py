@@ -11,7 +11,7 @@ from tests.each import each
 from unfog.features import MapBuilder
 from unfog.lab.prepare import _completed
 from unfog.lab.spec import DEFAULTS, SHARED, Spec, build_problem, describe, parse, to_toml
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 
 SINES: MapBuilder = unfog.features.quadrature(lambda action, context: np.sin(action * context), 2)
@@ -39,7 +39,7 @@ def test_an_importable_builder_makes_a_spec() -> None:
     assert again == spec
     made = unfog.GaussianProblem(dim=2, actions=3, features=SINES)
     assert describe(made) is None
-    right = simulate(made, ["alg1"], rounds=5, trials=2)
+    right = play(made, ["alg1"], rounds=5, trials=2)
     assert np.array_equal(unfog.run(again)["regret"].values, right.values["regret"])
 
 
@@ -53,7 +53,7 @@ def test_an_arm_of_its_own_in_a_spec() -> None:
     spec = complete({"problem": {**SMALL, "features": "per_arm", "prior_cov": [1.0, 0.5, 0.5]}})
     problem = build_problem(complete(tomllib.loads(to_toml(spec))).problem)
     assert problem.knowledge().prior_cov.shape == (3, 3, 3)
-    assert np.isfinite(simulate(problem, ["alg1", "unfog"], rounds=9, trials=2).values["regret"]).all()
+    assert np.isfinite(play(problem, ["alg1", "unfog"], rounds=9, trials=2).values["regret"]).all()
 
 
 ODD: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ import unfog
 from unfog.agents.catalogue import Catalogue, named
 from unfog.live.problem import Problem
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import Nature, emitted, truth_draws
 from unfog.simulation.player import played
 from unfog.validation import InputError
@@ -62,7 +62,7 @@ def test_what_is_decided_live_is_what_the_simulator_plays(tmp_path: Path, tell: 
         live = store.problem("walks", **terms(world(tell)))
         lost = lived(live, tell, ROUNDS, 1)
         assert len(store.processor.cache.get("walks").runner.channels) == (UNITS if tell else 1)
-    found = simulate(world(tell), ["unfog"], rounds=ROUNDS, trials=1, seed=1, decompose=True)
+    found = play(world(tell), ["unfog"], rounds=ROUNDS, trials=1, seed=1, decompose=True)
     assert lost.sum() == pytest.approx(float(found.values["regret_true_context"][0, 0, -1]), rel=1e-9)
 
 
@@ -70,7 +70,7 @@ def test_what_is_decided_live_is_what_the_simulator_plays(tmp_path: Path, tell: 
 def test_units_pay() -> None:
     """Paired over 30 trials: beyond 3 standard errors."""
     told, untold = (
-        simulate(world(tell), ["unfog"], rounds=ROUNDS, trials=30, seed=2).values["regret"][0, :, -1]
+        play(world(tell), ["unfog"], rounds=ROUNDS, trials=30, seed=2).values["regret"][0, :, -1]
         for tell in (True, False)
     )
     saved = untold - told

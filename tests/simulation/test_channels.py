@@ -10,7 +10,7 @@ from tests.problems import random_problem, spd
 from unfog.agents.agent import Agent
 from unfog.agents.catalogue import AGENTS, playable
 from unfog.agents.denoise import Drift, Robust
-from unfog.simulation import Curves, plan, simulate
+from unfog.simulation import Curves, plan, play
 from unfog.simulation.engines import jax as jax_engine
 from unfog.theory.regret import PLAIN, SPLIT
 from unfog.validation import InputError
@@ -45,7 +45,7 @@ def world(**odd: Any) -> GaussianProblem:
 
 
 def run(problem: GaussianProblem, agents: Any, **settings: Any) -> Curves:
-    return simulate(problem, agents, **{"rounds": 80, "trials": 6, "seed": 3} | settings)
+    return play(problem, agents, **{"rounds": 80, "trials": 6, "seed": 3} | settings)
 
 
 @pytest.mark.parametrize("kind", ["wide tails", "all but tails"])

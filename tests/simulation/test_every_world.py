@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unfog.agents.catalogue import AGENTS
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 from unfog.worlds.temporal import TemporalProblem
@@ -34,7 +34,7 @@ def test_it_plays(world: str) -> None:
 
 
 def check_it_plays(world: str, shown: str) -> None:
-    found = simulate(WORLDS[world](dim=2, actions=4, **SHOWN[shown]), TAKING, rounds=40, trials=3, seed=1)
+    found = play(WORLDS[world](dim=2, actions=4, **SHOWN[shown]), TAKING, rounds=40, trials=3, seed=1)
     for values in found.values.values():
         assert np.isfinite(values).all()
 
@@ -43,7 +43,7 @@ def check_it_plays(world: str, shown: str) -> None:
 def test_a_lag_goes_with_both_kinds_of_rewards(world: str) -> None:
     """Learning again does no harm: regret stays within half of what it is without, 20 trials."""
     problem = WORLDS[world](dim=3, actions=5, revealed=0.1)
-    found = simulate(problem, ["temporal", "temporal:lag=6"], rounds=100, trials=20, seed=0)
+    found = play(problem, ["temporal", "temporal:lag=6"], rounds=100, trials=20, seed=0)
     plain, again = found.values["regret"][:, :, -1].mean(-1)
     assert again < 1.5 * plain
 
@@ -53,13 +53,13 @@ def test_a_lag_that_reaches_beyond_the_window_is_refused() -> None:
     with pytest.raises(
         InputError, match=r"'temporal:lag=6' with contexts 26 rounds late; allowed: a lag that"
     ):
-        simulate(problem, ["temporal:lag=6"], rounds=5, trials=2, seed=0)
+        play(problem, ["temporal:lag=6"], rounds=5, trials=2, seed=0)
 
 
 def test_contexts_that_leave_their_range_are_believed() -> None:
     """A level that walks far from where it was told to be: true contexts are taken as they are."""
     problem = TemporalProblem(dim=1, actions=4, level_walk=1.0, level_cov=0.01, revealed=0.5)
-    found = simulate(problem, ["temporal", "temporal:clip_sd=1000", "naive"], rounds=200, trials=20, seed=3)
+    found = play(problem, ["temporal", "temporal:clip_sd=1000", "naive"], rounds=200, trials=20, seed=3)
     bounded, free, naive = found.values["regret"][:, :, -1].mean(-1)
     assert bounded < 1.05 * free
     assert bounded < naive

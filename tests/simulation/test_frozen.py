@@ -11,7 +11,7 @@ import pytest
 
 from unfog.agents.catalogue import AGENTS
 from unfog.lab.datasets.movielens import MovieLens
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
@@ -112,6 +112,6 @@ def test_final_regrets_are_those_of_before(world: str) -> None:
     names = (
         [name.replace("-hetero", "") for name in kept] if world == "logistic" else [*kept]
     )  # other learners
-    found = simulate(WORLDS[world], names, rounds=30, trials=2, seed=3).values["regret"][..., -1]
+    found = play(WORLDS[world], names, rounds=30, trials=2, seed=3).values["regret"][..., -1]
     for name, regret, right in zip(names, found, kept.values(), strict=True):
         np.testing.assert_allclose(regret, right, rtol=1e-9, err_msg=name)

@@ -8,7 +8,7 @@ import pytest
 import unfog
 from unfog.agents import round as rounds
 from unfog.agents.catalogue import Catalogue
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.player import make_observation, played
 from unfog.worlds.temporal import TemporalProblem
 
@@ -51,7 +51,7 @@ def test_knowing_of_time_pays_and_so_does_every_true_context() -> None:
     """Paired, 40 trials of 300 rounds; each comparison fails by chance less than once in a thousand runs."""
     regret = {}
     for share in (0.0, 0.05, 1.0):
-        told = simulate(
+        told = play(
             TemporalProblem(**WORLD, revealed=share), ["temporal", "late"], rounds=300, trials=40, seed=2
         )
         regret[share] = told.values["regret"][:, :, -1]
@@ -107,8 +107,8 @@ def test_both_engines_agree_on_time() -> None:
     pytest.importorskip("jax")
     world = TemporalProblem(**WORLD, revealed=0.3, gaps=0.2, periods=[24.0], cycle_cov=0.1)
     run: Any = {"agents": ["temporal"], "rounds": 12, "trials": 3, "seed": 5, "decompose": False}
-    here = simulate(world, **run)
-    there = simulate(world, engine="jax", draws="numpy", precision="float64", **run)
+    here = play(world, **run)
+    there = play(world, engine="jax", draws="numpy", precision="float64", **run)
     for name, value in here.values.items():
         np.testing.assert_allclose(there.values[name], value, rtol=0, atol=1e-9, err_msg=name)
 
@@ -117,7 +117,7 @@ def test_units_have_courses_of_their_own() -> None:
     """Told whose round it is, an agent in time follows each; regret is lower, paired, 30 trials."""
     fields = WORLD | {"units": 4, "revealed": 0.1}
     told, untold = (
-        simulate(TemporalProblem(**fields, tell_units=tell), ["temporal"], rounds=200, trials=30, seed=1)
+        play(TemporalProblem(**fields, tell_units=tell), ["temporal"], rounds=200, trials=30, seed=1)
         for tell in (True, False)
     )
     gain = (untold.values["regret"] - told.values["regret"])[0, :, -1]

@@ -19,7 +19,7 @@ from unfog.agents.learn.logistic import Refit, State
 from unfog.channel.knowledge import BEYOND, Knowledge
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
-from unfog.simulation import Curves, plan, simulate
+from unfog.simulation import Curves, plan, play
 from unfog.simulation.engines import jax as jax_engine
 from unfog.simulation.engines.jax import Program
 from unfog.theory.regret import names
@@ -56,7 +56,7 @@ LOSSES = names(True)
 
 
 def run(agents: Any = AGENTS, problem: LogisticProblem = PROBLEM, **settings: Any) -> Curves:
-    return simulate(problem, agents, **{"rounds": ROUNDS, "trials": TRIALS, "seed": SEED} | settings)
+    return play(problem, agents, **{"rounds": ROUNDS, "trials": TRIALS, "seed": SEED} | settings)
 
 
 def same_bits(one: Curves, other: Curves) -> bool:

@@ -153,10 +153,10 @@ MEASURE = """
 import json, sys
 import unfog
 from unfog.worlds.temporal import TemporalProblem
-from unfog.simulation import simulate
+from unfog.simulation import play
 kind, fields, run = json.loads(sys.argv[1])
 kinds = {"gaussian": unfog.GaussianProblem, "logistic": unfog.LogisticProblem, "temporal": TemporalProblem}
-simulate(kinds[kind](**fields), **run)
+play(kinds[kind](**fields), **run)
 # The peak since this program began: getrusage would count that of the process it was forked from.
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """

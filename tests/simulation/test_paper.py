@@ -6,7 +6,7 @@ import pytest
 from tests.problems import spd
 from unfog.maths.arrays import Array
 from unfog.maths.statistics import estimate
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.synthetic import GaussianProblem
 
 pytestmark = pytest.mark.slow
@@ -15,7 +15,7 @@ REFERENCE = {"naive": 171, "kk": 175, "alg1": 145, "alg2": 123, "oracle": 143}  
 
 
 def final_regrets(problem: GaussianProblem, trials: int) -> dict[str, Array]:
-    curves = simulate(problem, rounds=1000, trials=trials, seed=0, points=1, decompose=False, workers=2)
+    curves = play(problem, rounds=1000, trials=trials, seed=0, points=1, decompose=False, workers=2)
     return dict(zip(curves.agents, curves.values["regret"][:, :, 0], strict=True))
 
 

@@ -13,7 +13,7 @@ from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.channel.knowledge import Knowledge
 from unfog.features.quadrature import quadrature
 from unfog.lab.spec import parse
-from unfog.simulation import Plan, plan, simulate
+from unfog.simulation import Plan, plan, play
 from unfog.simulation.executors.local import Processes, Serial
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
@@ -71,9 +71,7 @@ def check_learners_that_look_back_need_features_that_can_be_lifted(name: str) ->
         " quadratic in the context, that can be expected anew for any bias (Liftable)"
     )
     for features in ("product", "quadratic", "per_arm"):
-        assert simulate(GaussianProblem(**SMALL, features=features), [name], rounds=3, trials=2).agents == [
-            name
-        ]
+        assert play(GaussianProblem(**SMALL, features=features), [name], rounds=3, trials=2).agents == [name]
 
 
 def test_learners_that_look_back_need_blocks_to_be_those_of_the_features() -> None:
@@ -124,7 +122,7 @@ def test_those_that_take_them_late_or_go_without_are_not() -> None:
 def check_those_that_take_them_late_or_go_without_are_not(kind: str) -> None:
     names = ["late", "unknown-noise", "unfog", "gaps", "alg1", "oracle", "late-greedy"]
     for world in (GaussianProblem, LogisticProblem):
-        curves = simulate(world(**SMALL, **PARTIAL[kind]), names, rounds=5, trials=2)
+        curves = play(world(**SMALL, **PARTIAL[kind]), names, rounds=5, trials=2)
         assert curves.agents == names
 
 
@@ -177,13 +175,13 @@ def test_bad_settings_are_refused_by_name() -> None:
 
 
 RUN: Any = unfog.run
-PLAY: Any = simulate
+PLAY: Any = play
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "run nothing": (lambda: RUN(None), "experiment: None has no knowledge; allowed: a name of the"),
     "run a number": (lambda: RUN(5), "experiment: 5 has no knowledge"),
     "run a class": (lambda: RUN(GaussianProblem), "experiment: the class GaussianProblem; .* instance"),
-    "simulate a number": (lambda: PLAY(5), "problem: 5 has no knowledge"),
-    "simulate a class": (lambda: PLAY(GaussianProblem), "problem: the class GaussianProblem"),
+    "play a number": (lambda: PLAY(5), "problem: 5 has no knowledge"),
+    "play a class": (lambda: PLAY(GaussianProblem), "problem: the class GaussianProblem"),
     "a number executes": (lambda: PLAY(GaussianProblem(), executor=3), "executor: 3 has no workers"),
     "a class executes": (lambda: PLAY(GaussianProblem(), executor=Serial), "executor: the class Serial"),
     "no processes": (lambda: Processes(0), "workers: 0; allowed: a whole number, at least 1"),

@@ -17,7 +17,7 @@ from unfog.agents.round import Observation
 from unfog.features import Context
 from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 
@@ -70,7 +70,7 @@ def row(name: str, denoiser: Denoiser, learner: Learner) -> Agent:
 
 def logged(problem: GaussianProblem, pairs: bool = True, **settings: Any) -> Log:
     denoiser = Logger(pairs=pairs)
-    simulate(problem, [row("log", denoiser, Revisable())], decompose=False, **settings)
+    play(problem, [row("log", denoiser, Revisable())], decompose=False, **settings)
     return denoiser.log
 
 
@@ -139,7 +139,7 @@ def test_shown_everything_at_once_or_nothing_it_is_exact(pairs: bool) -> None:
     }
     # Greedy does not hang on which root of a covariance a learner keeps.
     rows = [replace(row(name, *two), chooser=Greedy()) for name, two in parts.items()]
-    regret = simulate(random_problem(seed=3), rows, rounds=150, trials=8).values["regret"]
+    regret = play(random_problem(seed=3), rows, rounds=150, trials=8).values["regret"]
     assert regret[0, :, -1].mean() > 1
     np.testing.assert_allclose(regret[1], regret[0], rtol=1e-8)
     np.testing.assert_allclose(regret[2], regret[0], rtol=1e-8)
@@ -181,9 +181,9 @@ def test_both_engines_show_the_same_contexts(shown: dict[str, Any]) -> None:
     problem = GaussianProblem(dim=D, actions=4, context_mean=1.0, **shown)
     rows = [row("late", Incomplete(pairs=True), Revisable())]
     settings: dict[str, Any] = {"rounds": 25, "trials": 4, "decompose": False}
-    right = simulate(problem, rows, **settings).values["regret"]
+    right = play(problem, rows, **settings).values["regret"]
     jax: dict[str, Any] = {"engine": "jax", "precision": "float64", **settings}
-    found = simulate(problem, rows, draws="numpy", **jax).values["regret"]
+    found = play(problem, rows, draws="numpy", **jax).values["regret"]
     np.testing.assert_allclose(found, right, rtol=1e-8)
 
 
@@ -194,7 +194,7 @@ def test_the_compiled_engine_draws_what_is_shown() -> None:
     settings: dict[str, Any] = {"rounds": 40, "trials": 50, "decompose": False}
     fields: dict[str, Any] = {"dim": D, "actions": 4, "noise_cov": 3.0}
     none, nearly, every = [
-        simulate(GaussianProblem(**fields, revealed=share), rows, engine=engine, **settings)
+        play(GaussianProblem(**fields, revealed=share), rows, engine=engine, **settings)
         for share, engine in ((0.0, "numpy"), (0.999_999, "jax"), (1.0, "jax"))
     ]
     np.testing.assert_allclose(nearly.values["regret"], every.values["regret"], rtol=1e-9)
@@ -203,7 +203,7 @@ def test_the_compiled_engine_draws_what_is_shown() -> None:
 
 def test_agents_that_need_every_context_at_once_are_refused() -> None:
     with pytest.raises(InputError, match="'alg2' needs every true context at once"):
-        simulate(clear(1.0, 3), ["alg2"], rounds=10, trials=2)
+        play(clear(1.0, 3), ["alg2"], rounds=10, trials=2)
 
 
 CORRELATED: dict[str, Any] = {
@@ -231,7 +231,7 @@ CORRELATED: dict[str, Any] = {
 def test_to_know_of_it_pays(world: dict[str, Any], ours: Agent) -> None:
     """Paired differences of final regret, four standard errors from zero and more."""
     problem = GaussianProblem(**CORRELATED, **world)
-    final = simulate(problem, ["alg1-exact", ours], rounds=200, trials=60, decompose=False).values["regret"][
+    final = play(problem, ["alg1-exact", ours], rounds=200, trials=60, decompose=False).values["regret"][
         ..., -1
     ]
     gain = final[0] - final[1]

@@ -15,7 +15,7 @@ from tests.theory.test_information import excess
 from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import matrix
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.theory import bounds, information
 from unfog.theory.bounds import Bound, _distances, _spread_sum
 from unfog.theory.conditions import Case, linear_case
@@ -360,7 +360,7 @@ def test_the_plugins_ee1_and_the_exact_denoisers_ee2_cost_nothing() -> None:
         reward_var=case.reward_var,
     )
     agents = ["alg1", "alg2", "alg2-exact"]
-    found = simulate(problem, agents, rounds=30, trials=4000, seed=int(rng.integers(99))).values
+    found = play(problem, agents, rounds=30, trials=4000, seed=int(rng.integers(99))).values
     for name, agent, sign in [("ee1", 0, -1), ("ee1", 1, -1), ("ee1", 2, 1), ("ee2", 2, 0)]:
         values = found[name][agent, :, -1]
         error = values.std() / np.sqrt(len(values))

@@ -11,7 +11,7 @@ from tests.problems import given, inverse, random_knowledge
 from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import matrix
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.theory import bounds, information
 from unfog.theory.conditions import Case, linear_case
 from unfog.worlds.synthetic import GaussianProblem
@@ -112,7 +112,7 @@ def first_round(agent: str, trials: int = 5_000) -> tuple[Case, dict[str, Array]
         prior_cov=0.7,
         reward_var=0.7,
     )
-    found = simulate(problem, [agent], rounds=1, trials=trials, seed=5).values
+    found = play(problem, [agent], rounds=1, trials=trials, seed=5).values
     return case, {name: values[0, :, -1] for name, values in found.items()}
 
 
@@ -153,7 +153,7 @@ def test_ee2_may_exceed_ee1() -> None:
         prior_cov=0.3,
         reward_var=1.0,
     )
-    found = simulate(problem, ["alg1"], rounds=horizon, trials=4000, seed=1).values
+    found = play(problem, ["alg1"], rounds=horizon, trials=4000, seed=1).values
     ee1, ee2 = (found[name][0, :, -1] for name in ("ee1", "ee2"))
     error = [x.std() / np.sqrt(len(x)) for x in (ee1, ee2, ee2 - ee1)]
     assert (ee2 - ee1).mean() > 5 * error[2]

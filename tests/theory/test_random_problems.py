@@ -10,7 +10,7 @@ from unfog.channel.knowledge import Knowledge
 from unfog.features.linear import Matrix, matrix
 from unfog.maths.arrays import Array
 from unfog.maths.statistics import estimate
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.theory import bounds, information
 from unfog.theory.bounds import Bound
 from unfog.theory.conditions import Case, linear_case
@@ -105,7 +105,7 @@ def held() -> list[ComparedBound]:
     for number in range(PROBLEMS):
         problem, case, rounds = posed(number)
         trials = 1000 if rounds == 1 else 100
-        curves = simulate(problem, list(AGENTS), rounds=rounds, trials=trials, seed=number)
+        curves = play(problem, list(AGENTS), rounds=rounds, trials=trials, seed=number)
         for i, agent in enumerate(curves.agents):
             for version in information.VERSIONS:
                 for name, (bound, losses) in bounds_of(case, rounds, agent, version).items():

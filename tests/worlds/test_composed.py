@@ -18,7 +18,7 @@ from unfog.features.quadrature import quadrature
 from unfog.lab.spec import build_problem, describe
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import whole
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.composed import Composed
@@ -120,14 +120,13 @@ def test_a_record_is_revealed_for_its_share_of_rounds(share: float) -> None:
     assert (world.late, world.partial, world.plain) == (3, True, False)
     assert emission.best is None
     with pytest.raises(InputError, match=r"^agents: 'alg2' needs every true context at once"):
-        simulate(world, ["alg2"], rounds=3, trials=2)
+        play(world, ["alg2"], rounds=3, trials=2)
 
 
 def test_true_contexts_of_a_record_help_the_agent_that_takes_them_late() -> None:
     run: dict[str, Any] = {"rounds": 150, "trials": 40, "seed": 2, "points": 1}
     none, all_ = (
-        simulate(Made(revealed=share, late=3), ["late"], **run).values["regret"][0, :, -1]
-        for share in (0.0, 1.0)
+        play(Made(revealed=share, late=3), ["late"], **run).values["regret"][0, :, -1] for share in (0.0, 1.0)
     )
     gap = none - all_
     # Equal worlds would pass with probability 2e-3, by the normal law.
@@ -166,7 +165,7 @@ def test_a_record_with_gaps_reads_the_mean_there_and_regret_is_still_against_the
     np.testing.assert_allclose(emission.noisy[mask == 0], 1, rtol=1e-12)
     right = np.broadcast_to(noisy[row], mask.shape)
     np.testing.assert_allclose(emission.noisy[mask > 0], right[mask > 0], rtol=1e-9, atol=1e-9)
-    found = simulate(world, ["gaps"], rounds=20, trials=3).values
+    found = play(world, ["gaps"], rounds=20, trials=3).values
     assert np.array_equal(found["regret"], found["regret_true_context"])
 
 
@@ -177,8 +176,8 @@ def test_a_record_with_gaps_reads_the_mean_there_and_regret_is_still_against_the
 def test_both_engines_play_an_odd_channel_alike(name: str) -> None:
     world = WORLDS[name](missing=0.3, drift_cov=0.05)
     run: dict[str, Any] = {"rounds": 30, "trials": 3, "seed": 3, "points": 3}
-    numpy = simulate(world, ["gaps"], **run)
-    jax = simulate(world, ["gaps"], engine="jax", draws="numpy", precision="float64", **run)
+    numpy = play(world, ["gaps"], **run)
+    jax = play(world, ["gaps"], engine="jax", draws="numpy", precision="float64", **run)
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-8, atol=1e-8, err_msg=loss)
 
@@ -273,7 +272,7 @@ def test_an_arm_of_its_own_is_the_same_bandit_written_out(agent: str) -> None:
             features="per_arm",
             prior_cov=whole(short.knowledge().prior_cov),
         )
-    ours, theirs = (simulate(world, [agent], rounds=80, trials=4, seed=5) for world in (short, long))
+    ours, theirs = (play(world, [agent], rounds=80, trials=4, seed=5) for world in (short, long))
     for loss, values in theirs.values.items():
         np.testing.assert_allclose(ours.values[loss], values, rtol=1e-8, atol=1e-9, err_msg=loss)
 
@@ -287,7 +286,7 @@ def test_an_arm_of_its_own_pays_its_intercept_and_slopes() -> None:
         for t, c in zip(truth.theta, context, strict=True)
     ]
     np.testing.assert_allclose(truth.features.at(context).scores(truth.theta), right, rtol=1e-12)
-    assert simulate(world, ["alg1"], rounds=5, trials=2).values["regret"].shape[-1] > 0
+    assert play(world, ["alg1"], rounds=5, trials=2).values["regret"].shape[-1] > 0
 
 
 def test_matrices_are_actions_by_name() -> None:

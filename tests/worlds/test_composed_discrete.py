@@ -10,7 +10,7 @@ from tests.problems import random_problem, spd
 from unfog.agents.catalogue import AGENTS
 from unfog.lab.datasets.movielens import Ratings, RatingsProblem
 from unfog.maths.arrays import Array
-from unfog.simulation import Curves, simulate
+from unfog.simulation import Curves, play
 from unfog.simulation.job import truth_draws
 from unfog.simulation.player import played
 from unfog.theory.regret import names
@@ -83,7 +83,7 @@ def test_regret_is_that_of_bayes_rule_over_the_atoms(channel: str) -> None:
             right[i] += max(worth) - worth[decision.arm[i]]
             least = min(least, weights.max())
     assert least < 0.7  # rounds in which several atoms count
-    found = simulate(problem, ["alg1"], rounds=ROUNDS, trials=TRIALS, seed=SEED).values["regret_bayes"]
+    found = play(problem, ["alg1"], rounds=ROUNDS, trials=TRIALS, seed=SEED).values["regret_bayes"]
     np.testing.assert_allclose(found[0, :, -1], right, rtol=1e-9)
     assert right.min() > 0.05
 
@@ -93,15 +93,15 @@ def test_regret_is_that_of_bayes_rule_over_the_atoms(channel: str) -> None:
 def test_both_engines_agree(channel: str) -> None:
     problem, agents = world(**CHANNELS[channel]), ["alg1", "bayes-oracle"]
     settings: Any = {"rounds": 30, "trials": 4, "seed": 2}
-    numpy = simulate(problem, agents, **settings)
-    compiled = simulate(problem, agents, engine="jax", draws="numpy", **settings)
+    numpy = play(problem, agents, **settings)
+    compiled = play(problem, agents, engine="jax", draws="numpy", **settings)
     assert tuple(compiled.values) == tuple(numpy.values) == names(True, discrete=True)
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(compiled.values[loss], values, rtol=1e-8, atol=1e-8, err_msg=loss)
 
 
-def play(problem: Problem, agents: list[str], trials: int = 400) -> Curves:
-    return simulate(problem, agents, rounds=60, trials=trials, seed=11)
+def play_sixty(problem: Problem, agents: list[str], trials: int = 400) -> Curves:
+    return play(problem, agents, rounds=60, trials=trials, seed=11)
 
 
 def z(values: Array) -> float:
@@ -111,7 +111,7 @@ def z(values: Array) -> float:
 
 @pytest.fixture(scope="module")
 def curves() -> Curves:
-    return play(world(), ["unfog", "oracle", "bayes-oracle"])
+    return play_sixty(world(), ["unfog", "oracle", "bayes-oracle"])
 
 
 def test_it_is_never_negative_and_nothing_for_learning_alone_is_split(curves: Curves) -> None:
@@ -141,7 +141,7 @@ def test_realised_rewards_pay_by_the_posterior_over_atoms(curves: Curves) -> Non
 def test_realised_regret_has_the_papers_mean_where_contexts_are_gaussian(kind: str) -> None:
     """Four tests at 4 standard errors: right means fail with probability 2.5e-4."""
     gaussian = world(contexts="gaussian") if kind != "quadratic" else random_problem(5)
-    values = play(gaussian, ["unfog", "naive"], 1500).values
+    values = play_sixty(gaussian, ["unfog", "naive"], 1500).values
     assert "regret_bayes" not in values
     for i in (0, 1):
         gaps = values["regret_realised"][i, :, -1] - values["regret"][i, :, -1]
@@ -155,12 +155,12 @@ def test_where_contexts_are_not_a_sample_nothing_is_told_and_nobody_is_offered()
     assert gaussian.knowledge().contexts is None
     assert np.array_equal(np.asarray(world().knowledge().contexts), MADE.users)
     with pytest.raises(InputError, match=r"^agents: 'bayes-oracle' needs a sample of contexts"):
-        play(gaussian, ["bayes-oracle"], 2)
+        play_sixty(gaussian, ["bayes-oracle"], 2)
     truth = gaussian.truth(truth_draws(0, [0], gaussian.truth_draws()))
     with pytest.raises(TypeError, match="draws its contexts from no sample"):
         gaussian.posterior(truth, Emission(np.zeros((1, D)), np.zeros((1, D))))
 
 
 def test_regret_alone_is_alone() -> None:
-    found = simulate(world(), ["alg1"], rounds=5, trials=2, decompose=False)
+    found = play(world(), ["alg1"], rounds=5, trials=2, decompose=False)
     assert list(found.values) == ["regret"]

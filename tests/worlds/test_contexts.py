@@ -8,7 +8,7 @@ import pytest
 from tests.each import each
 from tests.problems import within
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Truth
@@ -95,7 +95,7 @@ def test_units_are_drawn_alike_or_take_turns() -> None:
 
 
 def regret(world: GaussianProblem, agents: list[str], trials: int = 60) -> Array:
-    found = simulate(world, agents, rounds=300, trials=trials, seed=1, points=1, decompose=False)
+    found = play(world, agents, rounds=300, trials=trials, seed=1, points=1, decompose=False)
     return found.values["regret"][:, :, -1]
 
 
@@ -151,7 +151,7 @@ def test_who_cannot_tell_units_apart_says_so() -> None:
     with pytest.raises(
         InputError, match=r"^agents: the learner of 'alg1-exact-joint' looks back on past rounds"
     ):
-        simulate(world, ["alg1-exact-joint"], rounds=3, trials=2)
+        play(world, ["alg1-exact-joint"], rounds=3, trials=2)
     with pytest.raises(InputError, match=r"^engine: jax knows one unit, not 2; allowed: numpy"):
-        simulate(world, ["alg1"], rounds=3, trials=2, engine="jax")
+        play(world, ["alg1"], rounds=3, trials=2, engine="jax")
     assert not world.plain

@@ -8,7 +8,7 @@ import pytest
 from tests.each import each
 from tests.worlds.test_composed_discrete import MADE, world
 from unfog.lab.spec import KINDS
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
@@ -33,13 +33,11 @@ def test_a_subset_of_the_users_leaves_the_oracle_all_of_them() -> None:
     assert all((user == MADE.users).all(1).any() for user in known.sample)
     assert len(np.unique(known.sample, axis=0)) == 4
     np.testing.assert_array_equal(known.contexts, MADE.users)
-    found, right = (
-        simulate(p, ["bayes-oracle", "unfog"], rounds=20, trials=3, seed=1) for p in (some, whole)
-    )
+    found, right = (play(p, ["bayes-oracle", "unfog"], rounds=20, trials=3, seed=1) for p in (some, whole))
     for loss, values in right.values.items():
         np.testing.assert_array_equal(found.values[loss], values, err_msg=loss)
     one, other = (
-        simulate(p, ["empirical"], rounds=20, trials=3, seed=1).values["regret_bayes"] for p in (some, whole)
+        play(p, ["empirical"], rounds=20, trials=3, seed=1).values["regret_bayes"] for p in (some, whole)
     )
     assert not np.array_equal(one, other)
 
@@ -96,5 +94,5 @@ def test_no_more_users_are_told_than_there_are() -> None:
 @pytest.mark.parametrize("kind", ["gaussian", "logistic"])
 def test_the_rows_play(kind: str) -> None:
     problem = KINDS[kind](dim=2, actions=4, told_contexts=30, told_noisy=100)  # type: ignore[call-arg]
-    found = simulate(problem, ["empirical", "mixture"], rounds=12, trials=3, seed=2)
+    found = play(problem, ["empirical", "mixture"], rounds=12, trials=3, seed=2)
     assert np.isfinite(found.values["regret"]).all()

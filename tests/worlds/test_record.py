@@ -10,7 +10,7 @@ from tests.each import each
 from tests.problems import covariance_error, spd, within
 from unfog.channel.calibration import calibrate
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Truth
@@ -183,8 +183,8 @@ def test_there_is_a_bias_only_where_it_is_drawn() -> None:
 @pytest.mark.slow
 def test_both_engines_play_the_same(fields: dict[str, Any], agents: list[str]) -> None:
     run: dict[str, Any] = {"rounds": 230, "trials": 6, "seed": 3, "points": 5}
-    numpy = simulate(Made(**fields), agents, **run)
-    jax = simulate(Made(**fields), agents, engine="jax", draws="numpy", precision="float64", **run)
+    numpy = play(Made(**fields), agents, **run)
+    jax = play(Made(**fields), agents, engine="jax", draws="numpy", precision="float64", **run)
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
     assert numpy.values["regret"].min() > 0
@@ -192,28 +192,28 @@ def test_both_engines_play_the_same(fields: dict[str, Any], agents: list[str]) -
 
 @pytest.mark.slow
 def test_single_precision_starts_within_the_data() -> None:
-    one = simulate(Made(), ["alg2"], rounds=40, trials=300, engine="jax", precision="float32", points=1)
+    one = play(Made(), ["alg2"], rounds=40, trials=300, engine="jax", precision="float32", points=1)
     assert np.isfinite(one.values["regret"]).all()
 
 
 @pytest.mark.slow
 def test_batches_and_workers_do_not_change_a_bit() -> None:
-    whole = simulate(Made(), AGENTS, rounds=150, trials=7)
+    whole = play(Made(), AGENTS, rounds=150, trials=7)
     for cut in ({"chunk": 1}, {"chunk": 4, "workers": 2}):
-        parts = simulate(Made(), AGENTS, rounds=150, trials=7, **cut)  # type: ignore[arg-type]
+        parts = play(Made(), AGENTS, rounds=150, trials=7, **cut)  # type: ignore[arg-type]
         for loss, values in whole.values.items():
             assert np.array_equal(parts.values[loss], values), (cut, loss)
 
 
 def test_regret_is_against_the_context_itself(rng: np.random.Generator) -> None:
     problem = Made()
-    found = simulate(problem, ["naive"], rounds=1, trials=9, seed=2)
+    found = play(problem, ["naive"], rounds=1, trials=9, seed=2)
     assert np.array_equal(found.values["regret"], found.values["regret_true_context"])
 
 
 def test_nobody_can_be_told_a_bias_that_is_not_there() -> None:
     with pytest.raises(InputError, match=r"^agents: 'oracle' is told the bias; allowed: agents that need"):
-        simulate(Made(channel="gaussian"), ["oracle"], rounds=5, trials=2)
+        play(Made(channel="gaussian"), ["oracle"], rounds=5, trials=2)
 
 
 def test_rewards_are_scores_and_noise(rng: np.random.Generator) -> None:
@@ -231,7 +231,7 @@ def test_rewards_are_scores_and_noise(rng: np.random.Generator) -> None:
 def test_the_record_is_asked_for_once_and_late() -> None:
     problem = Made()
     assert not problem.reads
-    simulate(problem, ["naive", "kk"], rounds=5, trials=2)
+    play(problem, ["naive", "kk"], rounds=5, trials=2)
     assert problem.reads == [1]
 
 
@@ -262,4 +262,4 @@ def test_a_calibration_must_leave_something_to_play() -> None:
 
 def test_a_calibration_within_one_week_is_refused_by_its_own_name() -> None:
     with pytest.raises(InputError, match=r"^calibration: 20, in which all rows are of one group"):
-        simulate(Made(calibration=20), ["alg1"], rounds=3, trials=2)
+        play(Made(calibration=20), ["alg1"], rounds=3, trials=2)

@@ -10,7 +10,7 @@ from tests.each import each
 from unfog import testing
 from unfog._table import columns
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.record import RecordedProblem, times
@@ -120,8 +120,8 @@ def test_both_engines_play_the_same() -> None:
     data["a"][50] = None
     world = RecordedProblem(data=data, **NAMES, revealed=0.4)
     run: dict[str, Any] = {"rounds": 70, "trials": 4, "seed": 2, "decompose": False}
-    right = simulate(world, ["late"], **run).values["regret"]
-    found = simulate(world, ["late"], engine="jax", draws="numpy", precision="float64", **run)
+    right = play(world, ["late"], **run).values["regret"]
+    found = play(world, ["late"], engine="jax", draws="numpy", precision="float64", **run)
     np.testing.assert_allclose(found.values["regret"], right, rtol=1e-8)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.each import each
 from tests.problems import covariance_error, within
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
@@ -54,6 +54,6 @@ def test_what_no_sphere_has_is_refused(field: str, value: Any) -> None:
 def test_both_engines_draw_it() -> None:
     problem = GaussianProblem(dim=6, actions=3, context_cov=0.5, features="own", prior_cov=0.5, **TOLD)
     told: dict[str, Any] = {"rounds": 30, "trials": 3, "draws": "numpy"}
-    runs = [simulate(problem, ["naive"], engine=engine, **told) for engine in ("numpy", "jax")]
+    runs = [play(problem, ["naive"], engine=engine, **told) for engine in ("numpy", "jax")]
     found = [run.values["regret"] for run in runs]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6, atol=1e-9)

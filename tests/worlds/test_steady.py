@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
@@ -39,7 +39,7 @@ def test_one_context_for_all_rounds_of_a_trial() -> None:
 
 def test_regret_is_against_who_knows_the_context() -> None:
     problem = GaussianProblem(**TOLD, steady=True, missing=0.3)
-    found = simulate(problem, ["linucb"], rounds=20, trials=4).values
+    found = play(problem, ["linucb"], rounds=20, trials=4).values
     np.testing.assert_allclose(found["regret"], found["regret_true_context"])
     assert not problem.plain
 
@@ -71,7 +71,7 @@ def test_what_cannot_be_is_refused() -> None:
 def test_both_engines_agree() -> None:
     problem = GaussianProblem(**TOLD, steady=True, missing=0.4, missing_arms=True)
     ours, theirs = (
-        simulate(problem, ["gaps"], rounds=40, trials=3, engine=engine, draws="numpy").values["regret"]
+        play(problem, ["gaps"], rounds=40, trials=3, engine=engine, draws="numpy").values["regret"]
         for engine in ("numpy", "jax")
     )
     np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)

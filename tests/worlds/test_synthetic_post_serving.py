@@ -8,7 +8,7 @@ import pytest
 from tests.each import each
 from unfog import testing
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Truth
@@ -93,7 +93,7 @@ def test_all_of_it_is_read_where_that_is_asked_for() -> None:
 @pytest.mark.parametrize("mapping", MAPS)
 def test_regret_is_against_what_follows_on_average(mapping: str) -> None:
     world = PostServingProblem(**SMALL, mapping=mapping)
-    found = simulate(world, ["naive"], rounds=1, trials=3, seed=3).values["regret"][0, :, 0]
+    found = play(world, ["naive"], rounds=1, trials=3, seed=3).values["regret"][0, :, 0]
     assert (found >= 0).all()
     truth, emission = emitted(world, 3)
     centre = np.c_[emission.context[:, :3], expected(world, emission.context[:, :3])]
@@ -105,7 +105,7 @@ def test_regret_is_against_what_follows_on_average(mapping: str) -> None:
 def test_what_follows_can_be_learnt_where_it_is_not_linear() -> None:
     world = PostServingProblem(**SMALL)
     names = ["polinucb:before=3:powers=2:alpha=0.03", "linucb:alpha=0.3"]
-    first, second = simulate(world, names, rounds=400, trials=6, decompose=False).values["regret"][:, :, -1]
+    first, second = play(world, names, rounds=400, trials=6, decompose=False).values["regret"][:, :, -1]
     assert second.mean() > 1.5 * first.mean()
 
 
@@ -135,6 +135,6 @@ def test_a_channel_of_another_kind_is_refused(trouble: dict[str, Any]) -> None:
 def test_a_compiled_engine_plays_the_same() -> None:
     world, names = PostServingProblem(**SMALL), ["polinucb:before=3:powers=2", "linucb"]
     told: dict[str, Any] = {"rounds": 40, "trials": 3}
-    plain = simulate(world, names, **told)
-    compiled = simulate(world, names, engine="jax", draws="numpy", **told)
+    plain = play(world, names, **told)
+    compiled = play(world, names, engine="jax", draws="numpy", **told)
     np.testing.assert_allclose(compiled.values["regret"], plain.values["regret"], rtol=1e-6, atol=1e-6)

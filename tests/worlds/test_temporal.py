@@ -9,7 +9,7 @@ from tests.each import each
 from tests.problems import spd
 from unfog import testing
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Truth
@@ -174,8 +174,8 @@ PLAYED: list[dict[str, Any]] = [{}, {"gaps": 0.2, "missing": 0.2, "bias_time": 9
 def test_both_engines_play_the_same(odd: dict[str, Any]) -> None:
     world = TemporalProblem(**FULL, **odd)
     run: dict[str, Any] = {"rounds": 20, "trials": 3, "seed": 3, "decompose": False}
-    right = simulate(world, ["late"], **run).values["regret"]
-    found = simulate(world, ["late"], engine="jax", draws="numpy", precision="float64", **run)
+    right = play(world, ["late"], **run).values["regret"]
+    found = play(world, ["late"], engine="jax", draws="numpy", precision="float64", **run)
     np.testing.assert_allclose(found.values["regret"], right, rtol=1e-8)
 
 

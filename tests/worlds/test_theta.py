@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unfog.lab.spec import build_problem
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
@@ -47,6 +47,6 @@ def test_of_another_size_it_is_refused() -> None:
 def test_both_engines_know_it() -> None:
     problem = GaussianProblem(dim=2, actions=4, theta=THETA)
     told = {"rounds": 30, "trials": 3}
-    one = simulate(problem, ["unfog"], **told)  # type: ignore[arg-type]
-    other = simulate(problem, ["unfog"], engine="jax", draws="numpy", **told)  # type: ignore[arg-type]
+    one = play(problem, ["unfog"], **told)  # type: ignore[arg-type]
+    other = play(problem, ["unfog"], engine="jax", draws="numpy", **told)  # type: ignore[arg-type]
     np.testing.assert_allclose(one.values["regret"], other.values["regret"], rtol=1e-7)

@@ -12,7 +12,7 @@ often as more of it becomes known, where the parts can take that (`Agent.can.rev
 >>> import unfog
 >>> from unfog.agents import round as rounds
 >>> agent, known = unfog.AGENTS["late"], unfog.GaussianProblem(dim=2, actions=3).knowledge()
->>> features = unfog.quadratic(np.eye(2))  # two arms
+>>> features = unfog.features.quadratic(np.eye(2))  # two arms
 >>> setup, memory = rounds.start(agent, known)
 >>> observation = rounds.Observation(np.array([0.9, -0.2]), round=np.asarray(0))
 >>> normals = np.zeros(agent.chooser.normals(known))

@@ -24,7 +24,7 @@ played live gives the arms that it gives in the lab.
 >>> import unfog
 >>> from unfog.agents.round import Observation
 >>> from unfog.agents.runner import Runner
->>> known, features = unfog.GaussianProblem(dim=2, actions=2).knowledge(), unfog.quadratic(np.eye(2))
+>>> known, features = unfog.GaussianProblem(dim=2, actions=2).knowledge(), unfog.features.quadratic(np.eye(2))
 >>> runner = Runner(unfog.AGENTS["unfog"], known, seed=0)
 >>> considered = runner.consider("ann", Observation(np.array([[0.9, -0.2]])), features)
 >>> arm, probabilities = runner.choose(considered, runner.draw(), number=0)

@@ -189,7 +189,7 @@ def quadratic(actions: Array) -> Quadratic:
 
     >>> import numpy as np
     >>> import unfog
-    >>> features = unfog.quadratic(np.array([[1.0, 0.0], [1.0, 2.0]]))
+    >>> features = unfog.features.quadratic(np.array([[1.0, 0.0], [1.0, 2.0]]))
     >>> features.at(np.array([3.0, 1.0])).row(np.array(1)).tolist()  # of the second arm
     [1.0, 4.0, 9.0, 1.0, 3.0, 2.0]
     """

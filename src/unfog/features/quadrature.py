@@ -168,7 +168,7 @@ def quadrature(function: Function, dim: int, order: int | None = None) -> Callab
 
     >>> import numpy as np
     >>> import unfog
-    >>> build = unfog.quadrature(lambda actions, contexts: np.cos(actions * contexts), 2)
+    >>> build = unfog.features.quadrature(lambda actions, contexts: np.cos(actions * contexts), 2)
     >>> features = build(np.array([[1.0, 0.0], [1.0, 2.0]]))
     >>> features.at(np.array([3.0, -1.0])).row(np.array(1)).round(2).tolist()  # of the second arm
     [-0.99, -0.42]

@@ -19,7 +19,7 @@ from unfog.worlds.problem import Problem
 MOST_CELLS = 10**7  # rounds of trials whose weights are kept
 
 
-def trouble(
+def hypotheses(
     problem: Problem, agent: str = "adaptive", *, rounds: int = 1000, trials: int = 20, seed: int = 0
 ) -> xr.DataArray:
     """The probability of every hypothesis after each round, over the dimensions trial, round and hypothesis.
@@ -30,7 +30,7 @@ def trouble(
 
     >>> import unfog
     >>> problem = unfog.GaussianProblem(dim=2, actions=5, actual_noise_cov=5.0)
-    >>> found = unfog.trouble(problem, rounds=100, trials=10)
+    >>> found = unfog.hypotheses(problem, rounds=100, trials=10)
     >>> last = found.isel(round=-1).mean("trial")
     >>> size = last.groupby("size").sum()  # by how large the noise is, as a multiple of what was told
     >>> size.idxmax().round(1).item()
@@ -43,8 +43,8 @@ def trouble(
     if not isinstance(row.denoiser, Adaptive):
         raise InputError("agent", repr(agent), "one with a bank of hypotheses: adaptive, adaptive-delayed")
     weights = np.stack(list(_play_weights(problem, row, rounds, trials, seed)), 1)
-    hypotheses = row.denoiser.hypotheses(problem.knowledge().sample is not None)
-    sizes, steps, tails, sample = zip(*hypotheses, strict=True)
+    channels = row.denoiser.hypotheses(problem.knowledge().sample is not None)
+    sizes, steps, tails, sample = zip(*channels, strict=True)
     coordinates = {
         "round": np.arange(1, rounds + 1),
         "size": ("hypothesis", list(sizes)),

@@ -10,10 +10,10 @@ from unfog.simulation.results import Curves, Gathering
 from unfog.validation import flag
 from unfog.worlds.problem import Problem
 
-__all__ = ["MOST_SEED", "MOST_TRIALS", "Curves", "Gathering", "Plan", "plan", "simulate"]
+__all__ = ["MOST_SEED", "MOST_TRIALS", "Curves", "Gathering", "Plan", "plan", "play"]
 
 
-def simulate(
+def play(
     problem: Problem,
     agents: Sequence[str | Agent] = ("alg1", "alg2", "naive", "oracle", "kk"),
     *,
@@ -41,9 +41,9 @@ def simulate(
     `tick` is called with the agent-rounds done since its last call.
 
     >>> import unfog
-    >>> from unfog.simulation import simulate
+    >>> from unfog.simulation import play
     >>> problem = unfog.GaussianProblem(dim=2, actions=5)
-    >>> curves = simulate(problem, ["unfog", "naive"], rounds=50, trials=20, seed=0)
+    >>> curves = play(problem, ["unfog", "naive"], rounds=50, trials=20, seed=0)
     >>> curves.values["regret"].shape  # agents, trials, stored rounds
     (2, 20, 50)
     >>> curves.values["regret"][:, :, -1].mean(1).round(1).tolist()

@@ -133,7 +133,7 @@ def plan(
 
     The problems share the storage. A run that may end early, after the numbers of trials that `ends` gives,
     is cut into small pieces, the same for all problems. `field` is what errors about agents call the
-    argument. See `simulate` for the rest.
+    argument. See `play` for the rest.
 
     >>> import unfog
     >>> from unfog.simulation import plan

@@ -18,9 +18,9 @@ class Curves(NamedTuple):
     trials and its standard error at the rounds of `curve`; otherwise they are empty.
 
     >>> import unfog
-    >>> from unfog.simulation import simulate
+    >>> from unfog.simulation import play
     >>> problem = unfog.GaussianProblem(dim=2, actions=5)
-    >>> found = simulate(problem, ["unfog", "naive"], rounds=50, trials=4, seed=0)
+    >>> found = play(problem, ["unfog", "naive"], rounds=50, trials=4, seed=0)
     >>> found.agents, found.engine, found.seed
     (['unfog', 'naive'], 'numpy', 0)
     >>> int(found.rounds[-1]), sorted(found.values)[:3]

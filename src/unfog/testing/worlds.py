@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.testing.common import TRIALS, ContractError, require, same
 from unfog.worlds.problem import Emission, Problem, Truth
@@ -34,7 +34,7 @@ def check_world(problem: Problem, agents: tuple[str, ...] = ("alg1", "naive")) -
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ContractError(f"{who}: cannot be pickled ({error})") from None
     settings: dict[str, Any] = {"rounds": 20, "trials": TRIALS, "seed": 1}
-    first, second = simulate(problem, agents, **settings), simulate(copy, agents, **settings)
+    first, second = play(problem, agents, **settings), play(copy, agents, **settings)
     for name, values in first.values.items():
         require(np.isfinite(values).all(), who, f"its {name} is not finite")
         require((values == second.values[name]).all(), who, "a copy of it gives other numbers")

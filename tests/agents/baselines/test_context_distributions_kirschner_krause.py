@@ -13,7 +13,7 @@ from unfog.agents.catalogue import Catalogue, named
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
@@ -178,7 +178,7 @@ def test_rewards_of_zero_or_one_have_bounded_tails() -> None:
 
 
 def losses(problem: GaussianProblem, *names: str, rounds: int = 100, **more: Any) -> Array:
-    found = simulate(problem, list(names), rounds=rounds, trials=4, seed=5, **more).values["regret"]
+    found = play(problem, list(names), rounds=rounds, trials=4, seed=5, **more).values["regret"]
     return found[:, :, -1]
 
 
@@ -200,7 +200,7 @@ def test_once_theta_is_known_it_plays_the_oracle_s_arm() -> None:
     """Rewards without noise, of known contexts: nine of them say all."""
     problem = world(reward_var=1e-12)
     agent = "kk-observed:ridge=1e-8:beta=1e-3"
-    [regret] = simulate(problem, [agent], rounds=100, trials=4, seed=5, points=100).values["regret"]
+    [regret] = play(problem, [agent], rounds=100, trials=4, seed=5, points=100).values["regret"]
     assert (regret[:, 8] > 1).all()
     assert (regret[:, -1] - regret[:, 20] < 0.01 * regret[:, 8]).all()
 
@@ -254,7 +254,7 @@ def test_it_learns_with_every_map() -> None:
 def check_it_learns_with_every_map(name: str) -> None:
     problem = world(features=name, prior_cov=1.0, **MAPS[name])
     names = ["kk-observed:samples=10:beta=1", "yang-bundle:alpha=0.1", "kk-hidden"]
-    found = simulate(problem, names, rounds=200, trials=20, seed=1, points=200).values["regret"].mean(1)
+    found = play(problem, names, rounds=200, trials=20, seed=1, points=200).values["regret"].mean(1)
     assert np.isfinite(found).all()
     assert found[0, -1] - found[0, 149] < 0.6 * found[0, 49]
 

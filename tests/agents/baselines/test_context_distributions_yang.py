@@ -7,7 +7,7 @@ from tests.agents.baselines.plain import compare, tied, world
 from tests.agents.baselines.test_context_distributions_kirschner_krause import Law, phi
 from unfog.agents.catalogue import Catalogue
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import GaussianProblem
 
@@ -59,7 +59,7 @@ def test_it_chooses_as_kernel_ridge_regression_on_bundles(ridge: float) -> None:
 
 
 def last(problem: GaussianProblem, *names: str) -> Array:
-    return simulate(problem, list(names), rounds=100, trials=4, seed=5).values["regret"][:, :, -1]
+    return play(problem, list(names), rounds=100, trials=4, seed=5).values["regret"][:, :, -1]
 
 
 def test_with_hardly_any_width_it_is_kk_hidden() -> None:

@@ -11,7 +11,7 @@ from unfog.agents.baselines import BASELINES, ROWS
 from unfog.agents.baselines.base import Baseline
 from unfog.agents.catalogue import AGENTS, CHOOSERS, LEARNERS, Catalogue, named
 from unfog.features.link import KINDS
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.testing.common import problem
 from unfog.validation import InputError
 from unfog.worlds.problem import Problem
@@ -42,7 +42,7 @@ def kinds(baseline: Baseline) -> list[str]:
 
 def played(name: str, world: Problem, rounds: int = ROUNDS, **how: Any) -> dict[str, Any]:
     """What a few rounds cost, by the name of the loss: (trials, rounds) each."""
-    found = simulate(world, [name], rounds=rounds, trials=TRIALS, seed=2, points=rounds, **how)
+    found = play(world, [name], rounds=rounds, trials=TRIALS, seed=2, points=rounds, **how)
     return {loss: values[0] for loss, values in found.values.items()}
 
 

@@ -17,7 +17,7 @@ from unfog.agents.denoise import Identity
 from unfog.features import Context, product
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import certain
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
@@ -112,7 +112,7 @@ def test_in_a_ball_of_no_size_it_is_optimism(name: str) -> None:
     problem, row = world(), BASELINES[name].agent
     small = replace(row, name="small", chooser=CHOOSERS[name](radius=1e-12))
     parent = Agent("parent", Imperfect(), Ellipsoid(delta=0.1), Optimism())
-    found = simulate(_certain(problem), [small, parent], rounds=60, trials=5).values["regret"]
+    found = play(_certain(problem), [small, parent], rounds=60, trials=5).values["regret"]
     np.testing.assert_allclose(found[0], found[1])
 
 

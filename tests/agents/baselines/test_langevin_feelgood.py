@@ -11,7 +11,7 @@ from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.langevin import FeelGood, Langevin
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 
@@ -69,7 +69,7 @@ def test_with_no_such_term_it_is_lmcts(make: Any) -> None:
     none: Any = replace(agent.learner, optimism=0.0)  # type: ignore[type-var]
     parent = Langevin(**{field.name: getattr(none, field.name) for field in fields(Langevin)})
     agents = [replace(agent, name="none", learner=none), replace(agent, name="parent", learner=parent)]
-    found = simulate(problem, [*agents, agent], rounds=30, trials=3).values["regret"]
+    found = play(problem, [*agents, agent], rounds=30, trials=3).values["regret"]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
     assert np.abs(found[2] - found[1]).max() > 0.01
 

@@ -12,7 +12,7 @@ from tests.problems import covariance_error, inverse, random_knowledge
 from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.langevin import Langevin, Underdamped
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 
 AGENT = BASELINES["ulmcts"].agent
@@ -55,7 +55,7 @@ def test_with_all_friction_it_is_lmcts(make: Any) -> None:
         Underdamped(friction=0.5, **told),
     ]
     agents = [replace(agent, name=f"a{i}", learner=learner) for i, learner in enumerate(learners)]
-    found = simulate(problem, agents, rounds=40, trials=3).values["regret"]
+    found = play(problem, agents, rounds=40, trials=3).values["regret"]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
     assert np.abs(found[2] - found[1]).max() > 0.01
 

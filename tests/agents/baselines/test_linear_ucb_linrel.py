@@ -9,7 +9,7 @@ import pytest
 from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.baselines import BASELINES
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import LogisticProblem
@@ -69,7 +69,7 @@ def test_without_noise_least_squares_know_theta() -> None:
     sure = replace(AGENT, name="sure", chooser=replace(AGENT.chooser, scale=1e-9))
     laws: dict[str, Any] = {"context_mean": 0.3, "context_cov": 1.0, "noise_cov": 1e-12, "bias_cov": 1e-12}
     problem = world(dim=20, features="own", reward_var=1e-12, **laws)
-    regret = simulate(problem, [sure], rounds=120, trials=4, points=120).values["regret_true_context"][0]
+    regret = play(problem, [sure], rounds=120, trials=4, points=120).values["regret_true_context"][0]
     np.testing.assert_allclose(regret[:, -1], regret[:, 59], rtol=1e-6)
     assert (regret[:, 59] > 0.1).all()
 

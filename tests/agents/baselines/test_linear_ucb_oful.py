@@ -10,7 +10,7 @@ from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Optimism
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import LogisticProblem
@@ -60,14 +60,14 @@ def test_without_a_width_it_is_linucb_without_one() -> None:
         replace(BASELINES[name].agent, name=f"plain {name}", chooser=Optimism(alpha=0.0))
         for name in ("linucb", "oful")
     ]
-    found = simulate(world(), plain, rounds=60, trials=4).values["regret"]
+    found = play(world(), plain, rounds=60, trials=4).values["regret"]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
 
 
 def test_with_hardly_a_doubt_it_finds_the_best_arm() -> None:
     """No noise in contexts or rewards: the ellipsoid shrinks to theta."""
     problem = world(noise_cov=1e-12, bias_cov=1e-12, reward_var=1e-8)
-    regret = simulate(problem, ["oful"], rounds=300, trials=4, points=300).values["regret_true_context"][0]
+    regret = play(problem, ["oful"], rounds=300, trials=4, points=300).values["regret_true_context"][0]
     assert (regret[:, -1] < 1.1 * regret[:, 149]).all()
 
 

@@ -16,7 +16,7 @@ from unfog.agents.baselines.logistic import Sequential
 from unfog.agents.learn import Conjugate
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import whole
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 
@@ -95,7 +95,7 @@ def test_with_all_of_it_gaussian_rewards_are_learnt_exactly() -> None:
         AGENT,
     ]
     for features in ("quadratic", "per_arm"):
-        found = simulate(world(features=features), agents, rounds=60, trials=3).values["regret"]
+        found = play(world(features=features), agents, rounds=60, trials=3).values["regret"]
         np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
         assert np.abs(found[2] - found[1]).max() > 0.01
 

@@ -11,7 +11,7 @@ from unfog.agents.learn import PG
 from unfog.maths import logistic
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
 
@@ -71,4 +71,4 @@ def test_gaussian_rewards_are_left_to_the_closed_form() -> None:
         with pytest.raises(
             InputError, match=f"'{name}' learns from bernoulli rewards, and these are gaussian"
         ):
-            simulate(world(), [name], rounds=3, trials=2)
+            play(world(), [name], rounds=3, trials=2)

@@ -18,7 +18,7 @@ from unfog.features import Context, FeatureMap, quadratic
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian, from_moments
 from unfog.maths.random import RoundDraws
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.player import played
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
@@ -335,7 +335,7 @@ def test_it_finds_theta_where_plain_regression_does_not() -> None:
 def test_it_refuses_maps_without_moments_under_a_negative_covariance() -> None:
     problem = world(features=unfog.features.quadrature(np.multiply, 3))
     with pytest.raises(InputError, match="polynomial"):
-        simulate(problem, ["meb"], rounds=2, trials=2)
+        play(problem, ["meb"], rounds=2, trials=2)
 
 
 def test_bad_settings_are_refused() -> None:

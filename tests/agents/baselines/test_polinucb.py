@@ -19,7 +19,7 @@ from unfog.features.per_arm import PerArm
 from unfog.features.quadrature import quadrature
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Blocks, Gaussian
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 
@@ -193,11 +193,11 @@ def test_blocks_are_one_gaussian() -> None:
 
 def test_what_it_cannot_do_is_refused_by_name() -> None:
     with pytest.raises(InputError, match="slope"):
-        simulate(world(features=quadrature(lambda a, c: a * c, 3)), ["polinucb"], rounds=2, trials=1)
+        play(world(features=quadrature(lambda a, c: a * c, 3)), ["polinucb"], rounds=2, trials=1)
     with pytest.raises(InputError, match="every true context at once"):
-        simulate(world(revealed=0.5), ["polinucb"], rounds=2, trials=1)
+        play(world(revealed=0.5), ["polinucb"], rounds=2, trials=1)
     with pytest.raises(InputError, match="before"):
-        simulate(world(), ["polinucb:before=3"], rounds=2, trials=1)
+        play(world(), ["polinucb:before=3"], rounds=2, trials=1)
     with pytest.raises(InputError, match="how far off"):
         replace(AGENT, denoiser=Exact(pairs=True))
     with pytest.raises(InputError, match="delta"):

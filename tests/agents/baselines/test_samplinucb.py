@@ -17,7 +17,7 @@ from unfog.agents.denoise import Exact
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import whole
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.player import played
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
@@ -166,7 +166,7 @@ def test_with_profiles_known_it_is_oful() -> None:
 def test_it_finds_the_best_arm() -> None:
     problem = profiles(reward_var=1e-4)
     agent = replace(AGENT, chooser=Reach(alpha=0.1))
-    found = simulate(problem, [agent], rounds=400, trials=20).values["regret_true_context"][0]
+    found = play(problem, [agent], rounds=400, trials=20).values["regret_true_context"][0]
     late = found[:, -1] - found[:, -101]
     assert np.median(late) == 0
 

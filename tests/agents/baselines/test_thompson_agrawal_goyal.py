@@ -10,7 +10,7 @@ from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Optimism
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import LogisticProblem
@@ -69,7 +69,7 @@ def test_without_inflation_it_is_ridge_regression_alone() -> None:
         replace(BASELINES["linucb"].agent, name="greedy", chooser=Optimism(alpha=0.0)),
         replace(AGENT, name="drawn", learner=replace(AGENT.learner, scale=0.0)),
     ]
-    found = simulate(world(), greedy, rounds=60, trials=4).values["regret"]
+    found = play(world(), greedy, rounds=60, trials=4).values["regret"]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
 
 

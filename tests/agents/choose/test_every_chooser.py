@@ -20,7 +20,7 @@ from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian, blocks_from_moments, whole
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 
@@ -282,10 +282,10 @@ def check_choosers_go_by_name(name: str, chooser: Chooser) -> None:
 def test_both_engines_play_one_that_takes_no_normals() -> None:
     problem = GaussianProblem(dim=2, actions=4)
     small: Any = {"rounds": 12, "trials": 5, "decompose": False}
-    right = simulate(problem, ["alg1-greedy"], **small)
-    found = simulate(problem, ["alg1-greedy"], engine="jax", draws="numpy", precision="float64", **small)
+    right = play(problem, ["alg1-greedy"], **small)
+    found = play(problem, ["alg1-greedy"], engine="jax", draws="numpy", precision="float64", **small)
     np.testing.assert_allclose(found.values["regret"], right.values["regret"], rtol=1e-9, atol=1e-9)
-    own = simulate(problem, ["alg1-greedy"], engine="jax", precision="float64", **small)
+    own = play(problem, ["alg1-greedy"], engine="jax", precision="float64", **small)
     assert np.isfinite(own.values["regret"]).all()
 
 

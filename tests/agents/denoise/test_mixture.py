@@ -15,7 +15,7 @@ from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths import mixture
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 
@@ -237,7 +237,7 @@ def test_the_rows_are_refused_where_nothing_is_told() -> None:
 
 def check_the_rows_are_refused_where_nothing_is_told(agent: str, line: str) -> None:
     with pytest.raises(InputError) as refused:
-        simulate(GaussianProblem(dim=2), ["unfog", agent], rounds=2, trials=2)
+        play(GaussianProblem(dim=2), ["unfog", agent], rounds=2, trials=2)
     assert str(refused.value).startswith(line)
     assert f"told_{'contexts' if agent == 'empirical' else 'noisy'} = " in str(refused.value)
 

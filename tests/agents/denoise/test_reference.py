@@ -9,7 +9,7 @@ from unfog.agents.base import Privilege
 from unfog.agents.catalogue import AGENTS, Catalogue, playable
 from unfog.agents.denoise import KnownBiasAtoms
 from unfog.channel.knowledge import BEYOND, Knowledge
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
@@ -50,12 +50,12 @@ def test_it_cannot_go_without_what_it_is_told(known: Knowledge) -> None:
 @pytest.mark.parametrize("problem", [GaussianProblem(dim=2), LogisticProblem(dim=2)])
 def test_the_row_is_refused_where_there_is_no_sample(problem: Problem) -> None:
     with pytest.raises(InputError) as refused:
-        simulate(problem, ["unfog", "bayes-oracle"], rounds=2, trials=2)
+        play(problem, ["unfog", "bayes-oracle"], rounds=2, trials=2)
     line = "agents: 'bayes-oracle' needs a sample of contexts, and this world has none; allowed: agents that"
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)
     with pytest.raises(InputError) as unknown:
-        simulate(problem, ["nobody"], rounds=2, trials=2)
+        play(problem, ["nobody"], rounds=2, trials=2)
     assert "`unfog list agents`" in str(unknown.value)
     assert "bayes-oracle" not in str(unknown.value)
 

@@ -12,7 +12,7 @@ from unfog.agents.denoise import Temporal, TemporalBank
 from unfog.agents.denoise.temporal_bank import Factors
 from unfog.channel.dynamics import Dynamics, Moving
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.testing import check_denoiser
 from unfog.validation import InputError
 
@@ -245,8 +245,8 @@ def test_it_finds_the_truth_from_readings_and_a_few_true_contexts(size: float, s
 def test_both_engines_agree() -> None:
     world = unfog.TemporalProblem(dim=2, actions=4, level_cov=0.0, level_walk=0.0, revealed=0.3, missing=0.2)
     run: Any = {"agents": ["adaptive-temporal"], "rounds": 40, "trials": 3, "seed": 5, "decompose": False}
-    right = simulate(world, **run)
-    found = simulate(world, engine="jax", draws="numpy", precision="float64", **run)
+    right = play(world, **run)
+    found = play(world, engine="jax", draws="numpy", precision="float64", **run)
     for loss, values in right.values.items():
         np.testing.assert_allclose(found.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 

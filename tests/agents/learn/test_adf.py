@@ -23,7 +23,7 @@ from unfog.agents.learn.adf import _mode
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Gaussian
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import LogisticProblem
 
@@ -273,4 +273,4 @@ def test_a_belief_that_runs_off_is_refused() -> None:
     mine = replace(AGENTS["alg1"], name="mine", learner=Runaway())
     for engine in ("numpy", "jax"):
         with pytest.raises(InputError, match=r"^agents: what 'mine' believes of theta is not finite"):
-            simulate(PROBLEM, [mine], engine=engine, decompose=False, **SMALL)
+            play(PROBLEM, [mine], engine=engine, decompose=False, **SMALL)

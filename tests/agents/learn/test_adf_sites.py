@@ -20,7 +20,7 @@ from unfog.features import quadratic
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Belief, Blocks
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import LogisticProblem
 from unfog.worlds.temporal import TemporalProblem
@@ -307,8 +307,8 @@ REVISING = ["late", "unknown-noise"]
 def test_the_compiled_engine_plays_the_same_rounds() -> None:
     settings: dict[str, Any] = {"rounds": 30, "trials": 4, "decompose": False}
     problem = LogisticProblem(dim=2, actions=5, revealed=0.5, reveal_share=0.5)
-    right = simulate(problem, ["late"], **settings).values["regret"]
-    found = simulate(problem, ["late"], engine="jax", draws="numpy", precision="float64", **settings)
+    right = play(problem, ["late"], **settings).values["regret"]
+    found = play(problem, ["late"], engine="jax", draws="numpy", precision="float64", **settings)
     np.testing.assert_allclose(found.values["regret"], right, rtol=1e-9, atol=1e-9)
 
 
@@ -319,10 +319,10 @@ def test_rows_that_take_true_contexts_as_they_come_do_so_for_both_kinds_of_rewar
         assert agent.can.revise is not None
         assert not agent.awaits_context
     problem = LogisticProblem(dim=2, actions=5, revealed=0.1, late=5, reveal_share=0.5)
-    found = simulate(problem, REVISING, rounds=60, trials=20).values["regret"]
+    found = play(problem, REVISING, rounds=60, trials=20).values["regret"]
     assert np.isfinite(found).all()
     with pytest.raises(InputError, match="needs every true context at once"):
-        simulate(problem, [Catalogue("bernoulli")["late-adf"]], rounds=5, trials=2)
+        play(problem, [Catalogue("bernoulli")["late-adf"]], rounds=5, trials=2)
 
 
 @pytest.mark.parametrize("name", [*REVISING, "temporal"])
@@ -364,7 +364,7 @@ def test_a_round_whose_context_comes_in_part_ends_with_its_true_row(
 def test_where_all_is_revealed_at_once_it_chooses_as_one_that_waits() -> None:
     """The site of the true row is found against the same belief: not one choice in 6,000 is another."""
     problem = LogisticProblem(dim=2, actions=10)
-    found = simulate(problem, ["late", "late-adf"], rounds=100, trials=60, decompose=False).values["regret"]
+    found = play(problem, ["late", "late-adf"], rounds=100, trials=60, decompose=False).values["regret"]
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9, atol=1e-9)
 
 
@@ -376,7 +376,7 @@ def test_true_contexts_help() -> None:
     """
     settings: dict[str, Any] = {"rounds": 300, "trials": 400, "decompose": False}
     problems = (LogisticProblem(dim=3, actions=20, revealed=share) for share in (0.0, 0.3))
-    none, some = (simulate(one, ["late"], **settings).values["regret"][0, :, -1] for one in problems)
+    none, some = (play(one, ["late"], **settings).values["regret"][0, :, -1] for one in problems)
     gain = none - some
     assert gain.mean() > 3 * gain.std(ddof=1) / len(gain) ** 0.5
 

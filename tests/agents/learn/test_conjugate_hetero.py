@@ -20,7 +20,7 @@ from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
 from unfog.maths.gaussian import Blocks
-from unfog.simulation import simulate
+from unfog.simulation import play
 
 D = 3
 EXACT = replace(AGENTS["alg1-exact"], name="mine", learner=Hetero())
@@ -103,7 +103,7 @@ def test_thirty_rounds_in_blocks(known: Knowledge, rng: np.random.Generator) -> 
 def test_a_revealed_context_leaves_nothing_unknown() -> None:
     # Setting 2: rows are phi(a, c) themselves, and the plain learner is right.
     problem, agents_ = random_problem(3), [AGENTS["alg2-exact"], Catalogue()["alg2-exact-hetero"]]
-    plain, hetero = (simulate(problem, [a], rounds=40, trials=3).values["regret"] for a in agents_)
+    plain, hetero = (play(problem, [a], rounds=40, trials=3).values["regret"] for a in agents_)
     assert np.array_equal(plain, hetero)
 
 
@@ -231,7 +231,7 @@ def test_surprises_in_blocks_are_those_in_one_piece(known: Knowledge, rng: np.ra
 @pytest.mark.slow
 def test_engines_agree() -> None:
     settings: Any = {"agents": ["alg1-exact-hetero"], "rounds": 60, "trials": 4, "decompose": False}
-    numpy = simulate(random_problem(7), **settings)
-    jax = simulate(random_problem(7), engine="jax", draws="numpy", **settings)
+    numpy = play(random_problem(7), **settings)
+    jax = play(random_problem(7), engine="jax", draws="numpy", **settings)
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)

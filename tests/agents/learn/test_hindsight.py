@@ -27,7 +27,7 @@ from unfog.features.quadrature import quadrature
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Blocks
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 
@@ -316,8 +316,8 @@ def check_trials_learn_apart(name: str, learner: Any) -> None:
 @pytest.mark.parametrize("name", ["alg1-exact-smoothing", "alg1-exact-joint:nodes=8"])
 def test_engines_agree(name: str) -> None:
     settings: Any = {"rounds": 60, "trials": 4, "seed": 3, "decompose": False}
-    numpy = simulate(random_problem(7), [name], **settings)
-    jax = simulate(random_problem(7), [name], engine="jax", draws="numpy", **settings)
+    numpy = play(random_problem(7), [name], **settings)
+    jax = play(random_problem(7), [name], engine="jax", draws="numpy", **settings)
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(jax.values[loss], values, rtol=1e-9, atol=1e-9, err_msg=loss)
 

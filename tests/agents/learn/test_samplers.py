@@ -10,7 +10,7 @@ from tests.problems import (
     inverse,
 )
 from unfog.agents.learn import LMC
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import LogisticProblem
 
@@ -93,5 +93,5 @@ def check_at_temperature_zero_it_goes_to_the_mode(marginal: bool) -> None:
 def test_a_step_too_long_for_the_prior_is_refused_before_the_run() -> None:
     narrow = LogisticProblem(dim=2, actions=5, prior_cov=0.05)
     with pytest.raises(InputError, match=r"^alg1\.rate: 0\.2 is too long a step for a prior precision of 20"):
-        simulate(narrow, ["alg1"], **SMALL)
-    assert np.isfinite(simulate(narrow, ["alg1-lmc:rate=0.09"], **SMALL).values["regret"]).all()
+        play(narrow, ["alg1"], **SMALL)
+    assert np.isfinite(play(narrow, ["alg1-lmc:rate=0.09"], **SMALL).values["regret"]).all()

@@ -17,7 +17,7 @@ from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import whole
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 
@@ -198,7 +198,7 @@ def test_a_theta_much_larger_than_told_costs_less_to_who_learns_its_scale() -> N
     """The mean of 200 paired differences is well below zero: three standard errors."""
     told: Any = {"features": "per_arm", "prior_cov": 0.1, "reward_var": 0.3}
     problem = GaussianProblem(dim=3, actions=6, theta_scale=5.0, **told)
-    found = simulate(problem, ["unfog", "unfog-hetero"], rounds=300, trials=200, seed=8, decompose=False)
+    found = play(problem, ["unfog", "unfog-hetero"], rounds=300, trials=200, seed=8, decompose=False)
     regret = found.values["regret"][:, :, -1]
     gap = regret[0] - regret[1]
     assert gap.mean() < -3 * gap.std() / np.sqrt(200)
@@ -210,7 +210,7 @@ def test_mixed_it_does_not_lock_arms_out_where_theta_is_twice_as_large_as_told()
     told: Any = {"features": "per_arm", "prior_cov": 0.1, "reward_var": 0.5, "context_cov": 0.05}
     problem = GaussianProblem(dim=1, actions=25, theta_scale=2.0, **told)
     agents = ["unfog:mixed=true:ratio=2:doubt=0.25:larger=0.8", "unfog"]
-    found = simulate(problem, agents, rounds=500, trials=200, seed=12, decompose=False)
+    found = play(problem, agents, rounds=500, trials=200, seed=12, decompose=False)
     regret = found.values["regret"][:, :, -1]
     gap = regret[0] - regret[1]
     assert gap.mean() < -4 * gap.std() / np.sqrt(200)

@@ -16,7 +16,7 @@ from unfog.lab.baselines.report import Comparison, plain, ratio
 from unfog.lab.baselines.suite import compare_baselines
 from unfog.lab.prepare import Plan
 from unfog.lab.run import Progress, keep
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 
 FEW: dict[str, Any] = {"rounds": 20, "trials": 5}
@@ -34,7 +34,7 @@ def test_ratios_are_those_of_a_run_by_itself() -> None:
     assert [one.problem for one in found.outcomes] == SOME
     for one in found.outcomes:
         names = ["unfog", "unfog-delayed", "unfog-oracle", "linucb", "alg2", "oracle"]
-        played = simulate(build(BENCHMARKS[one.problem]), names, **FEW, seed=3).values["regret"][:, :, -1]
+        played = play(build(BENCHMARKS[one.problem]), names, **FEW, seed=3).values["regret"][:, :, -1]
         regret = dict(zip(names, played, strict=True))
         assert one.ours == pytest.approx({name: regret[name].mean() for name in names[:3]})
         for row in one.rows[:4]:
@@ -60,10 +60,10 @@ def test_settings_are_chosen_on_one_seed_and_reported_on_another(monkeypatch: py
     best = {}
     for name in ("unfog", "linucb"):
         tried = suite.candidates(name)
-        played = simulate(problem, tried, rounds=20, trials=4, seed=suite.SEED).values["regret"]
+        played = play(problem, tried, rounds=20, trials=4, seed=suite.SEED).values["regret"]
         best[name] = tried[int(played[:, :, -1].mean(1).argmin())]
     assert best["linucb"] != "linucb"
-    mine, other = simulate(problem, [best["unfog"], best["linucb"]], **FEW).values["regret"][:, :, -1]
+    mine, other = play(problem, [best["unfog"], best["linucb"]], **FEW).values["regret"][:, :, -1]
     [row] = one.tuned
     assert row.ratio == pytest.approx(ratio(other, mine))
     assert row.setting == best["linucb"].removeprefix("linucb:")
@@ -76,7 +76,7 @@ def test_agents_that_take_long_play_the_first_trials(monkeypatch: pytest.MonkeyP
     [one] = compare_baselines(["fig1-logistic"], agents=["alg1", "linucb"], rounds=10).outcomes
     assert {row.agent: row.trials for row in one.rows} == {"alg1": 2, "linucb": 6}
     names = ["alg1", "unfog"]
-    played = simulate(build(place), names, rounds=10, trials=2).values["regret"][:, :, -1]
+    played = play(build(place), names, rounds=10, trials=2).values["regret"][:, :, -1]
     assert one.rows[0].ratio == pytest.approx(ratio(*played))
 
 

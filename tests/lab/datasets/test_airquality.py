@@ -14,7 +14,7 @@ from unfog.lab import spec
 from unfog.lab.datasets.airquality import ANALYSERS, HOURS, SENSORS, AirQuality, read
 from unfog.lab.datasets.files import DATASETS
 from unfog.lab.prepare import _agents, prepare
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.record import Record, calibrated
 
@@ -140,7 +140,7 @@ def test_sensors_drift_out_of_their_prior(data: Path) -> None:
 
 
 def test_delayed_contexts_pay(data: Path) -> None:
-    curves = simulate(AirQuality(), ["alg1", "alg2"], rounds=1000, trials=60, seed=4, points=1)
+    curves = play(AirQuality(), ["alg1", "alg2"], rounds=1000, trials=60, seed=4, points=1)
     gap = curves.values["regret"][0, :, 0] - curves.values["regret"][1, :, 0]
     # With 200 trials the gap was 10 to 14 standard errors, so about 5 to 7 with 60; asked for are 2 (3e-3).
     assert gap.mean() > 2 * gap.std(ddof=1) / np.sqrt(60)
@@ -150,7 +150,7 @@ def test_delayed_contexts_pay(data: Path) -> None:
 def test_a_few_hours_revealed_late_help(data: Path) -> None:
     run: dict[str, Any] = {"rounds": 500, "trials": 40, "seed": 4, "points": 1}
     never, some = (
-        simulate(AirQuality(revealed=share, late=3), ["late"], **run).values["regret"][0, :, 0]
+        play(AirQuality(revealed=share, late=3), ["late"], **run).values["regret"][0, :, 0]
         for share in (0.0, 0.2)
     )
     gap = never - some
@@ -173,7 +173,7 @@ def test_what_is_wrong_with_the_data_is_not_blamed_on_an_agent(
     monkeypatch.delenv("UNFOG_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(InputError, match=r"^data: no file airquality/AirQualityUCI\.csv"):
-        simulate(AirQuality(), ["alg1"], rounds=3, trials=2)
+        play(AirQuality(), ["alg1"], rounds=3, trials=2)
     unsaid = spec.parse({"problem": {"kind": "airquality"}})
     assert _agents(unsaid, AirQuality()) == ["unfog", "alg1", "alg2", "naive", "kk"]
     with pytest.raises(

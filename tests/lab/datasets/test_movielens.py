@@ -26,7 +26,7 @@ from unfog.lab.spec import Spec, catalog, describe, load, parse
 from unfog.maths.arrays import Array
 from unfog.maths.statistics import estimate
 from unfog.plotting import save
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.engines import numpy as numpy_engine
 from unfog.validation import InputError
 
@@ -378,7 +378,7 @@ def finals(request: pytest.FixtureRequest) -> dict[str, Array]:
     with pytest.MonkeyPatch.context() as there:
         there.setenv("UNFOG_DATA", str(FOLDER))
         problem = MovieLens(ratings="movielens" if here() else "stand-in", contexts=request.param)
-    curves = simulate(problem, rounds=300, trials=100, seed=1, decompose=False)
+    curves = play(problem, rounds=300, trials=100, seed=1, decompose=False)
     return dict(zip(curves.agents, curves.values["regret"][:, :, -1], strict=True))
 
 

@@ -16,7 +16,7 @@ from unfog.features.linear import matrix
 from unfog.features.per_arm import PerArm
 from unfog.lab.datasets.movielens import CONTEXTS, Ratings, RatingsProblem
 from unfog.maths.arrays import Array
-from unfog.simulation import Curves, simulate
+from unfog.simulation import Curves, play
 from unfog.theory.regret import best_context, names
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Truth
@@ -245,7 +245,7 @@ def test_fields_go_by_name_only_and_ratings_must_come_from_somewhere() -> None:
 
 
 def run(problem: Any, agents: Any = EVERY, **settings: Any) -> Curves:
-    return simulate(problem, agents, **{"rounds": 60, "trials": 5, "seed": 3} | settings)
+    return play(problem, agents, **{"rounds": 60, "trials": 5, "seed": 3} | settings)
 
 
 def dense_twin(problem: RatingsProblem) -> GaussianProblem:

@@ -12,7 +12,7 @@ import pytest
 import unfog
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import parse
-from unfog.simulation import Plan, engines, plan, simulate
+from unfog.simulation import Plan, engines, plan, play
 from unfog.simulation.engines import cuda as cuda_engine
 from unfog.simulation.engines import jax as jax_engine
 from unfog.validation import InputError
@@ -85,7 +85,7 @@ def test_a_compiled_batch_fits_whatever_the_features() -> None:
 
 
 def test_auto_says_what_it_took() -> None:
-    curves = simulate(GaussianProblem(dim=2, actions=3), ["alg1"], rounds=5, trials=3, engine="auto")
+    curves = play(GaussianProblem(dim=2, actions=3), ["alg1"], rounds=5, trials=3, engine="auto")
     assert curves.engine == "numpy"
     assert "jax on cpu about" in curves.why
 
@@ -94,9 +94,9 @@ def test_auto_says_what_it_took() -> None:
 def test_without_jax_auto_takes_numpy_and_jax_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['jax'] = None\n"
-        "from unfog.simulation import simulate\nfrom unfog.worlds.synthetic import GaussianProblem\n"
+        "from unfog.simulation import play\nfrom unfog.worlds.synthetic import GaussianProblem\n"
         "p = GaussianProblem(dim=2, actions=3)\n"
-        "assert simulate(p, ['alg1'], rounds=5, trials=3, engine='auto').engine == 'numpy'\n"
+        "assert play(p, ['alg1'], rounds=5, trials=3, engine='auto').engine == 'numpy'\n"
         "from unfog.cli import main; main(['run', 'fig1-gaussian', '--trials', '1', '--engine', 'jax'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -114,10 +114,10 @@ def test_the_numeric_core_runs_with_numpy_alone() -> None:
         "        if top in ('pydantic', 'typer', 'rich', 'scipy', 'xarray', 'matplotlib', 'sklearn'):\n"
         "            raise ImportError(f'{name} is not allowed here')\n"
         "sys.meta_path.insert(0, Only())\n"
-        "from unfog.simulation import simulate\nfrom unfog.worlds.synthetic import GaussianProblem\n"
+        "from unfog.simulation import play\nfrom unfog.worlds.synthetic import GaussianProblem\n"
         "p = GaussianProblem(dim=2, actions=3)\n"
         "for engine in ('numpy', 'jax'):\n"
-        "    simulate(p, ['alg1'], rounds=3, trials=2, engine=engine)\n"
+        "    play(p, ['alg1'], rounds=3, trials=2, engine=engine)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -17,7 +17,7 @@ from unfog.agents.denoise.exact import PlugIn
 from unfog.agents.learn import Conjugate, Scaled
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.simulation.engines import cuda
 from unfog.simulation.engines import cuda as cuda_engine
 from unfog.simulation.engines import jax as jax_engine
@@ -62,8 +62,8 @@ def check_gains_are_what_the_denoiser_does(name: str) -> None:
 @pytest.mark.slow
 def test_the_kernel_is_the_numpy_engine_on_its_draws(name: str) -> None:
     settings: dict[str, Any] = {"rounds": 40, "trials": 60, "seed": 8}
-    numpy = simulate(PROBLEM, [name], **settings)
-    kernel = simulate(PROBLEM, [name], engine="cuda", precision="float64", draws="numpy", **settings)
+    numpy = play(PROBLEM, [name], **settings)
+    kernel = play(PROBLEM, [name], engine="cuda", precision="float64", draws="numpy", **settings)
     assert numpy.values["regret"][0, :, -1].mean() > 1
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(kernel.values[loss], values, rtol=1e-9, atol=1e-9)
@@ -103,8 +103,8 @@ def check_draws_of_theta_are_those_of_a_triangular_root(name: str) -> None:
     [row] = named([name])
     learner = TriangularScaled() if isinstance(row.learner, Scaled) else Triangular()
     triangular: Agent = replace(row, learner=learner)
-    numpy = simulate(PROBLEM, [triangular], **settings)
-    kernel = simulate(PROBLEM, [name], engine="cuda", precision="float64", draws="numpy", **settings)
+    numpy = play(PROBLEM, [triangular], **settings)
+    kernel = play(PROBLEM, [name], engine="cuda", precision="float64", draws="numpy", **settings)
     for loss, values in numpy.values.items():
         np.testing.assert_allclose(kernel.values[loss], values, rtol=1e-8, atol=1e-8)
 
@@ -112,7 +112,7 @@ def check_draws_of_theta_are_those_of_a_triangular_root(name: str) -> None:
 @pytest.mark.slow
 def test_its_own_draws_are_those_of_jax() -> None:
     settings: dict[str, Any] = {"rounds": 40, "trials": 50, "seed": 3, "precision": "float64"}
-    jax, kernel = (simulate(PROBLEM, ["unfog"], engine=e, **settings).values for e in ("jax", "cuda"))
+    jax, kernel = (play(PROBLEM, ["unfog"], engine=e, **settings).values for e in ("jax", "cuda"))
     for loss, values in jax.items():
         np.testing.assert_allclose(kernel[loss], values, rtol=1e-9, atol=1e-9)
 
@@ -121,7 +121,7 @@ def test_its_own_draws_are_those_of_jax() -> None:
 def test_in_single_precision_few_trials_go_their_own_way() -> None:
     settings: dict[str, Any] = {"rounds": 40, "trials": 200, "seed": 3, "decompose": False}
     double, single = (
-        simulate(PROBLEM, ["unfog"], engine="cuda", precision=p, **settings).values["regret"][0, :, -1]
+        play(PROBLEM, ["unfog"], engine="cuda", precision=p, **settings).values["regret"][0, :, -1]
         for p in ("float64", None)
     )
     assert (np.abs(single - double) < 2e-3 * (1 + double)).mean() > 0.9
@@ -130,12 +130,12 @@ def test_in_single_precision_few_trials_go_their_own_way() -> None:
 @pytest.mark.slow
 def test_strides_and_moments(monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {"rounds": 30, "trials": 200, "chunk": 128, "engine": "cuda", "seed": 1}
-    whole = simulate(PROBLEM, ["alg1"], **settings)
+    whole = play(PROBLEM, ["alg1"], **settings)
     monkeypatch.setattr(jax_engine, "STRIDE", 7)
-    short = simulate(PROBLEM, ["alg1"], **settings)
+    short = play(PROBLEM, ["alg1"], **settings)
     np.testing.assert_allclose(short.values["regret"], whole.values["regret"], rtol=1e-5)
     monkeypatch.setattr(import_module("unfog.simulation.plan"), "MOST_CELLS", CURVES * 200 * 2)
-    coarse = simulate(PROBLEM, ["alg1"], **settings)
+    coarse = play(PROBLEM, ["alg1"], **settings)
     assert (list(coarse.rounds), len(coarse.curve)) == ([16, 23, 30], 30)
     np.testing.assert_allclose(coarse.mean["regret"], short.values["regret"].mean(1), rtol=1e-6)
     se = short.values["regret"].std(1, ddof=1) / np.sqrt(200)
@@ -145,21 +145,21 @@ def test_strides_and_moments(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_it_cannot_run_is_refused_by_name() -> None:
     product = GaussianProblem(dim=2, actions=3, features="product")
     with pytest.raises(InputError, match="quadratic features"):
-        simulate(product, ["alg1"], engine="cuda", rounds=3, trials=2)
+        play(product, ["alg1"], engine="cuda", rounds=3, trials=2)
     odd = replace(AGENTS["alg1"], name="odd", learner=Triangular())
     with pytest.raises(InputError, match=r"^engine: cuda cannot run odd; allowed: numpy, numba, jax, auto"):
-        simulate(PROBLEM, [odd], engine="cuda", rounds=3, trials=2)
+        play(PROBLEM, [odd], engine="cuda", rounds=3, trials=2)
 
 
 @pytest.mark.slow
 def test_a_row_of_ones_own_made_of_parts_it_knows_is_run_and_one_of_others_is_not() -> None:
     twin = replace(AGENTS["alg1"], name="twin")
     settings: Any = {"engine": "cuda", "rounds": 3, "trials": 2}
-    one, other = (simulate(PROBLEM, [agent], **settings).values["regret"] for agent in ("alg1", twin))
+    one, other = (play(PROBLEM, [agent], **settings).values["regret"] for agent in ("alg1", twin))
     assert np.array_equal(one, other)
     own = replace(twin, name="own", denoiser=Own())
     with pytest.raises(InputError, match=r"^engine: cuda cannot run own; allowed"):
-        simulate(PROBLEM, [own], **settings)
+        play(PROBLEM, [own], **settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,13 +182,13 @@ def check_rows_with_other_parts_are_refused_by_name(name: str) -> None:
     with pytest.raises(
         InputError, match=rf"^engine: cuda cannot run {name}; allowed: numpy, numba, jax, auto$"
     ):
-        simulate(PROBLEM, [name], engine="cuda", rounds=3, trials=2)
+        play(PROBLEM, [name], engine="cuda", rounds=3, trials=2)
 
 
 def test_several_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jax.devices", lambda: [0, 1])
     with pytest.raises(InputError, match=r"^engine: cuda runs on one device, not 2; allowed"):
-        simulate(PROBLEM, ["alg1"], engine="cuda", rounds=3, trials=2)
+        play(PROBLEM, ["alg1"], engine="cuda", rounds=3, trials=2)
 
 
 def test_actions_that_are_too_many_stay_in_the_memory_of_the_device() -> None:

@@ -17,7 +17,7 @@ from tests.problems import random_problem
 from unfog.agents.catalogue import AGENTS, playable
 from unfog.agents.learn import Conjugate
 from unfog.features.quadrature import quadrature
-from unfog.simulation import Curves, Plan, plan, simulate
+from unfog.simulation import Curves, Plan, plan, play
 from unfog.simulation.engines import jax as jax_engine
 from unfog.simulation.engines.jax import Program
 from unfog.simulation.plan import CURVES
@@ -48,7 +48,7 @@ PROBLEMS = {
 
 
 def run(problem: GaussianProblem = PROBLEM, agents: Any = SOME, **settings: Any) -> Curves:
-    return simulate(problem, agents, **{"rounds": 60, "trials": 5, "seed": 3} | settings)
+    return play(problem, agents, **{"rounds": 60, "trials": 5, "seed": 3} | settings)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -176,10 +176,10 @@ CHILD = """
 import json, sys, jax
 hits = []
 jax.monitoring.register_event_listener(lambda name, **_: hits.append(name))
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.synthetic import GaussianProblem
 run = {"rounds": 30, "trials": 7, "engine": "jax", "decompose": False}
-curves = simulate(GaussianProblem(dim=2, actions=3), ["alg1", "oracle"], **run)
+curves = play(GaussianProblem(dim=2, actions=3), ["alg1", "oracle"], **run)
 asked = hits.count("/jax/compilation_cache/compile_requests_use_cache")
 found = hits.count("/jax/compilation_cache/cache_hits")
 print(json.dumps([len(jax.devices()), asked, found, curves.values["regret"][:, :, -1].tolist()]))

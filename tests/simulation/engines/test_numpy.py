@@ -19,7 +19,7 @@ from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
-from unfog.simulation import Curves, simulate
+from unfog.simulation import Curves, play
 from unfog.theory.regret import names
 
 D, K = 3, 5
@@ -145,7 +145,7 @@ def reference(name: str, trial: int) -> Array:
 
 @pytest.fixture(scope="module")
 def followed() -> Curves:
-    return simulate(PROBLEM, playable(), rounds=ROUNDS, trials=TRIALS, seed=SEED)
+    return play(PROBLEM, playable(), rounds=ROUNDS, trials=TRIALS, seed=SEED)
 
 
 def test_the_simulator_is_the_plain_loop(followed: Curves) -> None:

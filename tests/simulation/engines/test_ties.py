@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.simulation.engines import on_host
-from unfog.simulation import simulate
+from unfog.simulation import play
 from unfog.worlds.synthetic import GaussianProblem
 
 ACTIONS = np.array([[0.3, 0.7], [0.7, 0.3], [-0.7, 0.3], [-0.3, 0.7], [0.5, -0.5], [0.7, -0.3]])
@@ -21,7 +21,7 @@ HAVE_KERNEL = ["unfog", "alg1-randucb"]
 def played(names: list[str], engine: str, precision: str = "float64", **settings: Any) -> Any:
     """The regret of every trial after one round, by which the arm is known."""
     told = {} if engine == "numpy" else {"engine": engine, "precision": precision, **settings}
-    return simulate(TIED, names, rounds=1, trials=40, decompose=False, **told).values["regret"][..., -1]
+    return play(TIED, names, rounds=1, trials=40, decompose=False, **told).values["regret"][..., -1]
 
 
 @pytest.mark.slow

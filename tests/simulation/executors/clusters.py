@@ -23,7 +23,7 @@ from unfog.agents.choose import Ucb
 from unfog.agents.denoise import Robust
 from unfog.agents.learn import Conjugate, Hetero
 from unfog.maths.arrays import Array
-from unfog.simulation import Curves, plan, simulate
+from unfog.simulation import Curves, plan, play
 from unfog.simulation.executors import IN_FLIGHT, Executor
 from unfog.simulation.executors.local import Serial
 from unfog.simulation.job import Job, Part, Piece, Task, Tick
@@ -36,7 +36,7 @@ AGENTS = {"ray::DashboardAgent", "ray::RuntimeEnvAgent"}
 
 def run(executor: Executor, **settings: Any) -> Curves:
     told: dict[str, Any] = {"rounds": 12, "trials": 8, "chunk": 2, "seed": 3, "executor": executor} | settings
-    return simulate(PROBLEM, ["alg1", "naive"], **told)
+    return play(PROBLEM, ["alg1", "naive"], **told)
 
 
 def assert_same_bits(executor: Executor, engine: str) -> None:
@@ -152,7 +152,7 @@ def assert_same_words(executor: Executor) -> None:
     words = []
     for where in (Serial(), executor):
         with pytest.raises(InputError) as refused:
-            simulate(PROBLEM, [lost], rounds=12, trials=6, chunk=3, seed=3, executor=where)
+            play(PROBLEM, [lost], rounds=12, trials=6, chunk=3, seed=3, executor=where)
         words.append((str(refused.value), refused.value.field, refused.value.allowed))
     assert words[0][0].startswith("agents: what 'lost' believes of theta is not finite")
     assert words[0] == words[1]
@@ -168,7 +168,7 @@ def assert_refused_by_name(executor: Executor, on: str) -> None:
     stuck = Agent("stuck", Robust(), Hetero(), Local())
     told = rf"^executor: {on}; allowed: serial for 'stuck' that cannot be sent to another process .*Local"
     with pytest.raises(InputError, match=told):
-        simulate(PROBLEM, [stuck], rounds=3, trials=4, chunk=2, executor=executor)
+        play(PROBLEM, [stuck], rounds=3, trials=4, chunk=2, executor=executor)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ from unfog.features import Context
 from unfog.features.quadrature import quadrature
 from unfog.lab.storage import RunLockedError
 from unfog.maths.arrays import Array, Ints
-from unfog.simulation import Curves, plan, simulate
+from unfog.simulation import Curves, plan, play
 from unfog.simulation.executors import RETRIES, WorkerDiedError
 from unfog.simulation.executors.local import Processes, Serial
 from unfog.simulation.job import Job, Part, Piece, Tick
@@ -88,7 +88,7 @@ ALL_MINE = Agent("all-mine", Halfway(share=0.3), Slow(), Second())
 
 
 def run(agents: Any = (MINE,), **settings: Any) -> Curves:
-    return simulate(PROBLEM, agents, **{"rounds": 12, "trials": 6, "chunk": 3, "seed": 3} | settings)
+    return play(PROBLEM, agents, **{"rounds": 12, "trials": 6, "chunk": 3, "seed": 3} | settings)
 
 
 @pytest.mark.parametrize(("agent", "engine"), [(MINE, "numpy"), (ALL_MINE, "jax")])
@@ -162,7 +162,7 @@ def test_what_cannot_travel_is_refused_by_name() -> None:
     assert run([stuck], workers=2, chunk=6).agents == ["stuck"]  # one batch stays here
     problem = GaussianProblem(dim=1, actions=3, features=quadrature(lambda a, c: a * c, 1))
     with pytest.raises(InputError, match=r"^workers: 2; allowed: 1 for a problem that cannot be sent"):
-        simulate(problem, [MINE], rounds=3, trials=4, chunk=2, workers=2)
+        play(problem, [MINE], rounds=3, trials=4, chunk=2, workers=2)
 
 
 class DiesLate(clusters.Stub):
@@ -234,8 +234,8 @@ def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "from unfog import GaussianProblem\n"
-        "from unfog.simulation import simulate\n"
-        "simulate(GaussianProblem(dim=2), ['alg1'], rounds=5, trials=4, chunk=2, workers=2)\n"
+        "from unfog.simulation import play\n"
+        "play(GaussianProblem(dim=2), ['alg1'], rounds=5, trials=4, chunk=2, workers=2)\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True)
     assert "workers: 2; allowed: 1, or call it under `if __name__ == '__main__':`" in done.stderr

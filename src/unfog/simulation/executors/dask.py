@@ -44,7 +44,7 @@ class Dask:
     """The executor. With the address of a scheduler (tcp://host:port) there, else in processes here.
 
     >>> from unfog.simulation.executors.dask import Dask
-    >>> Dask(workers=8)  # simulate(..., executor=Dask(workers=8)); nothing is started before that
+    >>> Dask(workers=8)  # play(..., executor=Dask(workers=8)); nothing is started before that
     Dask(None, 8)
     """
 

@@ -41,10 +41,10 @@ class Serial:
     """The executor that plays one task after the other, in this process.
 
     >>> import unfog
-    >>> from unfog.simulation import simulate
+    >>> from unfog.simulation import play
     >>> problem = unfog.GaussianProblem(dim=2, actions=5)
     >>> from unfog.simulation.executors.local import Serial
-    >>> simulate(problem, ["unfog"], rounds=20, trials=4, executor=Serial()).engine
+    >>> play(problem, ["unfog"], rounds=20, trials=4, executor=Serial()).engine
     'numpy'
     """
 
@@ -64,7 +64,7 @@ class Processes:
     """The executor of so many worker processes. A single task is played in this process.
 
     >>> from unfog.simulation.executors.local import Processes
-    >>> Processes(2)  # simulate(..., executor=Processes(2)), under if __name__ == "__main__":
+    >>> Processes(2)  # play(..., executor=Processes(2)), under if __name__ == "__main__":
     Processes(workers=2)
     """
 

@@ -46,7 +46,7 @@ class Ray:
     already is used as it is.
 
     >>> from unfog.simulation.executors.ray import Ray
-    >>> Ray("local", workers=8)  # simulate(..., executor=Ray(workers=8)); nothing is started before that
+    >>> Ray("local", workers=8)  # play(..., executor=Ray(workers=8)); nothing is started before that
     Ray('local', 8)
     """
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from unfog.agents.catalogue import AGENTS, Catalogue
-from unfog.simulation import plan, simulate
+from unfog.simulation import plan, play
 from unfog.simulation.engines import numpy as numpy_engine
 from unfog.simulation.engines.numba import engine, support
 from unfog.simulation.engines.numba.kernel import stretch
@@ -157,7 +157,7 @@ def test_moments_over_trials_are_kept() -> None:
 
 def test_float32_is_refused() -> None:
     with pytest.raises(InputError, match=r"^precision: float32; allowed: float64 on the numba engine"):
-        simulate(problem(), ["alg1"], rounds=5, trials=2, engine="numba", precision="float32")
+        play(problem(), ["alg1"], rounds=5, trials=2, engine="numba", precision="float32")
 
 
 def test_the_batch_is_for_the_slowest() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.problems import random_problem
 from unfog.agents.catalogue import AGENTS, playable
 from unfog.maths.arrays import Array
-from unfog.simulation import Curves, simulate
+from unfog.simulation import Curves, play
 from unfog.simulation.engines.numpy import BLOCK_ROUNDS
 from unfog.theory.regret import PLAIN, REALISED, SPLIT
 from unfog.validation import InputError
@@ -22,7 +22,7 @@ EVERY = playable()
 
 
 def run(agents: Any = ("alg1", "alg2", "naive", "oracle", "kk"), **settings: Any) -> Curves:
-    return simulate(PROBLEM, agents, **{"rounds": 150, "trials": 9, "seed": 3} | settings)
+    return play(PROBLEM, agents, **{"rounds": 150, "trials": 9, "seed": 3} | settings)
 
 
 def same_bits(one: Curves, other: Curves) -> bool:
@@ -183,4 +183,4 @@ def check_that_it_is_refused(engine: str, world: Wild) -> None:
     # Compiled, all that it can say is what it finds at the end.
     told = rf"^problem\.{world.what}\[" if engine == "numpy" else "not finite"
     with pytest.raises(InputError, match=told), np.errstate(invalid="ignore"):
-        simulate(world, ["unfog"], rounds=20, trials=4, seed=1, engine=engine, decompose=False)
+        play(world, ["unfog"], rounds=20, trials=4, seed=1, engine=engine, decompose=False)
