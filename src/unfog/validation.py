@@ -15,16 +15,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from difflib import SequenceMatcher
+from functools import wraps
 from importlib import import_module
+from inspect import isfunction, signature
 from itertools import islice
 from math import nextafter
 from numbers import Real
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[np.float64]
+Public = TypeVar("Public", bound=Callable[..., Any])
 Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")  # module:name
 VARIABLES = "UNFOG_"  # the prefix of our environment variables
@@ -38,6 +41,7 @@ MOST_COORDINATES = 1_000
 LONGEST_LOOKED_UP = 80  # characters of a name for which we look for a suggestion
 CLOSE = 0.65  # the least similarity of a suggestion: 'best' is not 'robust'
 MOST = 2000  # names to compare with, so that errors are fast
+CONSTRUCTORS = "__init__", "__new__"
 UNKNOWN = ("no such", "unknown ")  # a value that begins so is about the name of its field
 NAME = re.compile(r"(?!.*:[A-Z]+$)[A-Za-z_][\w:./-]*(?<!/)")  # `always:ARM` is a form, not a name
 BEFORE = re.compile(r"^(?:[a-z ]*(?:one of|with|among|the names|the arms|columns of the context|each of):? )")
@@ -297,6 +301,62 @@ def imported(field: str, path: str, allowed: str) -> object:
     if name not in members:
         raise InputError(field, f"there is no {name!r} in {module}", allowed)
     return members[name]
+
+
+def check_keywords(public: Public) -> Public:
+    """Refuse a misspelt keyword of a public function, or of a class's constructor and its own public methods.
+
+    A decorator. It looks at the keywords only after a call has raised a TypeError.
+
+    >>> from unfog.validation import InputError, check_keywords
+    >>> @check_keywords
+    ... def area(width: float, height: float) -> float:
+    ...     return width * height
+    >>> try:
+    ...     area(3.0, hieght=2.0)
+    ... except InputError as error:
+    ...     print(error)
+    hieght: no such argument of area() (did you mean 'height'?); allowed: width, height
+    """
+    if not isinstance(public, type):
+        return _with_checked_keywords(public, public.__name__)
+    for name, member in [*vars(public).items()]:
+        kind = type(member) if isinstance(member, staticmethod | classmethod) else None
+        function = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+        if isfunction(function) and (name in CONSTRUCTORS or name[0] != "_"):
+            checked = _with_checked_keywords(function, name)
+            setattr(public, name, kind(checked) if kind else checked)
+    return public
+
+
+def _with_checked_keywords(function: Public, label: str) -> Public:
+    @wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except TypeError as error:
+            owner = args[0] if label in CONSTRUCTORS and args else None
+            owner = owner if owner is None or isinstance(owner, type) else type(owner)
+            own_label = owner.__name__ if owner else label
+            _refuse_keywords(function, own_label, keywords, str(error))
+            raise
+
+    return cast(Public, checked)
+
+
+def _refuse_keywords(
+    function: Callable[..., Any], label: str, keywords: Mapping[str, object], message: str
+) -> None:
+    """Raise InputError about the first keyword that a function, or what it passes keywords on to, lacks."""
+    parameters = signature(function).parameters.values()
+    passes_on = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    allowed = [name for name in names if name not in ("self", "cls", "_cls")]
+    for name in keywords:
+        if name not in names and (not passes_on or f"unexpected keyword argument '{name}'" in message):
+            others = [f"what {label}() passes on"] if passes_on else []
+            listed = ", ".join(allowed + others) or "none"
+            raise InputError(name, f"no such argument of {label}()", listed) from None
 
 
 def check_finite(field: str, values: Array, gaps: str = "") -> None:

@@ -29,7 +29,7 @@ from unfog.adapters.wrap import context_row, names_or_numbers
 from unfog.agents.agent import Agent
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array
-from unfog.validation import InputError
+from unfog.validation import InputError, check_keywords
 from unfog.worlds.problem import Problem
 
 with explained("unfog.adapters.coba"):
@@ -43,6 +43,7 @@ MARKS = (
 )
 
 
+@check_keywords
 class CobaEnvironment(Environment):  # type: ignore[misc]
     """One trial of a problem.
 
@@ -99,6 +100,7 @@ class CobaEnvironment(Environment):  # type: ignore[misc]
         return np.where(reading.measured, reading.noisy, np.nan)
 
 
+@check_keywords
 class CobaRegret(SequentialCB):  # type: ignore[misc]
     """coba's plain evaluation, with the column `regret` beside `reward`: for environments of ours.
 
@@ -123,6 +125,7 @@ class CobaRegret(SequentialCB):  # type: ignore[misc]
             yield {**row, "regret": regrets[index]}
 
 
+@check_keywords
 class CobaLog(Environment):  # type: ignore[misc]
     """A log of decisions: noisy contexts, the arm that was drawn, its reward and its probability.
 
@@ -163,6 +166,7 @@ class CobaLog(Environment):  # type: ignore[misc]
             yield LoggedInteraction(tuple(log.noisy[t].tolist()), name, *paid, actions=actions)
 
 
+@check_keywords
 class CobaLearner(Learner):  # type: ignore[misc]
     """An agent that is told the laws of a problem. Coordinates that are None or not a number were lost.
 

@@ -29,7 +29,7 @@ from unfog.adapters.simulation import Episode, Reading, check_playable
 from unfog.lab.spec import build_problem, parse
 from unfog.maths.arrays import Array
 from unfog.simulation import MOST_SEED
-from unfog.validation import LARGEST, InputError
+from unfog.validation import LARGEST, InputError, check_keywords
 from unfog.worlds.problem import Problem
 
 with explained("unfog.adapters.gymnasium"):
@@ -40,6 +40,7 @@ with explained("unfog.adapters.gymnasium"):
 WORLDS = ("Gaussian", "Logistic", "MovieLens", "AirQuality")
 
 
+@check_keywords
 class Env(gymnasium.Env[Array, np.int64]):
     """One problem. `features`, `actions` and `problem` are for agents that want to know them.
 
@@ -125,6 +126,7 @@ def _make_info(reading: Reading) -> dict[str, Any]:
     return info | {name: value for name, value in more.items() if value is not None}
 
 
+@check_keywords
 def make(kind: str, *, rounds: int = 1000, reveal: bool = False, **fields: Any) -> Env:
     """The environment of a world of the lab, with these fields of its problem: `unfog list` names them.
 

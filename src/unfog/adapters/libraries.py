@@ -12,11 +12,12 @@ from typing import Any
 
 from unfog import validation
 from unfog.adapters.wrap import Names, Table, Wrapped, readings
-from unfog.validation import InputError
+from unfog.validation import InputError, check_keywords
 
 SEPARATORS = (" ", "|", ":", "\n")  # characters that end a name in the text format
 
 
+@check_keywords
 class BayesianBandits(Wrapped[Table]):
     """A contextual agent of bayesianbandits; `X` are rows of numbers.
 
@@ -56,6 +57,7 @@ def wrap_bayesianbandits(bandit: Any, table: Table) -> BayesianBandits:
     return BayesianBandits(bandit, table)
 
 
+@check_keywords
 class ContextualBandits(Wrapped[Table]):
     """A policy of contextualbandits that learns round by round; `X` are rows of numbers.
 
@@ -127,6 +129,7 @@ def wrap_contextualbandits(bandit: Any, table: Table) -> ContextualBandits:
     return ContextualBandits(bandit, table)
 
 
+@check_keywords
 class Mabwiser(Wrapped[Table]):
     """A `MAB` of mabwiser whose policy is contextual; `contexts` are rows of numbers.
 
@@ -175,6 +178,7 @@ def wrap_mabwiser(bandit: Any, table: Table) -> Mabwiser:
     return Mabwiser(bandit, table)
 
 
+@check_keywords
 class River(Wrapped[Names]):
     """A contextual policy of river; contexts are numbers by name.
 
@@ -232,6 +236,7 @@ def wrap_river(bandit: Any, names: Names) -> River:
     return River(bandit, names)
 
 
+@check_keywords
 class VowpalWabbit(Wrapped[Names]):
     """A `Workspace` of Vowpal Wabbit made with `--cb_explore_adf`; contexts are numbers by name.
 

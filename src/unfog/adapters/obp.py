@@ -13,8 +13,10 @@ from typing import Any
 from unfog.evaluation.log import Log
 from unfog.evaluation.readers import to_obp as _to_obp
 from unfog.lab.evaluate import read_log
+from unfog.validation import check_keywords
 
 
+@check_keywords
 def to_obp(log: Any, **options: Any) -> dict[str, Any]:
     """The feedback dictionary of a log; `options` say how to read it: columns, arms, probability, …
 

@@ -26,7 +26,7 @@ from unfog.adapters.wrap import Waiting, context_row, names_or_numbers
 from unfog.agents.agent import Agent
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Array
-from unfog.validation import InputError
+from unfog.validation import InputError, check_keywords
 from unfog.worlds.problem import Problem
 
 with explained("unfog.adapters.river"):
@@ -36,6 +36,7 @@ with explained("unfog.adapters.river"):
 WAITING = 1000  # decisions whose rewards may still come; the oldest is forgotten
 
 
+@check_keywords
 class RiverPolicy(ContextualPolicy):
     """An agent that is told the laws of a problem.
 
@@ -122,6 +123,7 @@ def _context(observation: Any, measured: Any) -> dict[Any, Any]:
     return {name: value for name, value in enumerate(values) if measured is None or measured[name]}
 
 
+@check_keywords
 def evaluate(
     policies: Sequence[Any], env: Any, n_episodes: int = 20, seed: int | None = None
 ) -> Iterator[dict[str, Any]]:

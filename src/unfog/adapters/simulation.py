@@ -36,7 +36,7 @@ from unfog.simulation import MOST_SEED, MOST_TRIALS
 from unfog.simulation.engines.numpy import BLOCK_ROUNDS, make_block
 from unfog.simulation.job import Job, Nature, truth_draws
 from unfog.simulation.player import to_reveal
-from unfog.validation import InputError, display
+from unfog.validation import InputError, check_keywords, display
 from unfog.worlds.problem import Emission, Problem
 from unfog.worlds.record import Recorded
 from unfog.worlds.synthetic import Synthetic
@@ -67,6 +67,7 @@ class Choice:
         self.arm, self.decision = arm, self.decision._replace(arm=arms, evidence=evidence)
 
 
+@check_keywords
 class Decider:
     """One agent at one problem. A noisy coordinate that is not a number was lost.
 
@@ -197,6 +198,7 @@ class Decider:
         return None if among.all() else among
 
 
+@check_keywords
 def features_of(problem: Problem, actions: Array | None = None) -> FeatureMap:
     """The feature map of a problem, a batch of one; `actions` (K, p) are needed if the problem draws them."""
     needed = problem.truth_draws()
@@ -250,6 +252,7 @@ class Paid(NamedTuple):
     revealed: Revealed | None  # which may be of an earlier round
 
 
+@check_keywords
 class Episode:
     """One trial of a problem, from its first round on."""
 

@@ -32,9 +32,10 @@ from unfog.adapters.denoising.predict import Block, blocks, endings, write_colum
 from unfog.channel.channel import channel as as_channel
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.validation import InputError
+from unfog.validation import InputError, check_keywords
 
 
+@check_keywords
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Readings (n, d) in, NaN where a coordinate was lost; contexts out.
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from unfog import _table, validation
 from unfog.maths.arrays import Array
-from unfog.validation import InputError
+from unfog.validation import InputError, check_keywords
 
 COVARIANCE = "a variance, variances or a covariance of each row"
 NUMBERS = "numbers, nan where a reading was lost"
@@ -367,6 +367,7 @@ class Names:
 Way = TypeVar("Way")
 
 
+@check_keywords
 class Wrapped(Generic[Way]):
     """A bandit of another library; a class for each library overrides the methods that take contexts."""
 
@@ -395,6 +396,7 @@ WAYS: dict[str, type[Table] | type[Names]] = {  # how the contexts of a library 
 ALLOWED = f"a bandit of one of these libraries: {', '.join(WAYS)}"
 
 
+@check_keywords
 def wrap(
     bandit: Any,
     denoiser: Denoises,

@@ -35,7 +35,7 @@ from unfog.agents.base import (
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
 from unfog.features.link import KINDS
-from unfog.validation import InputError, one_of
+from unfog.validation import InputError, check_keywords, one_of
 
 PLACES: dict[str, Any] = {"denoiser": Denoiser, "learner": Learner, "chooser": Chooser}
 NEEDED = {  # fields of `Knowledge`: what is missing, and what would provide it
@@ -111,6 +111,7 @@ class Abilities:
         )
 
 
+@check_keywords
 @dataclass(frozen=True)
 class Agent:
     """A named algorithm: three parts, and all there is to say of them.

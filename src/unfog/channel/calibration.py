@@ -45,7 +45,7 @@ from unfog.channel.fit_dynamics_sparse import Covs, Study, timed
 from unfog.channel.moments import PAIRS, UNTOLD, Design, Errors, between
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.statistics import standard_error
-from unfog.validation import InputError
+from unfog.validation import InputError, check_keywords
 
 FAR = 4.0  # standard errors; three coordinates that are right: 0.5 % of studies of 30 pairs, 0.1 % of 300
 FEW = 10  # pairs per coordinate that the check needs
@@ -56,6 +56,7 @@ BY_SUBSET = ': design="subset" uses them'
 FOR_TIME = "and are used for the constants of time alone"
 
 
+@check_keywords
 class Calibration(NamedTuple):
     """The channel, and the law of the contexts."""
 
@@ -101,6 +102,7 @@ class Calibration(NamedTuple):
         return None if self.timing is None else self.timing.constants
 
 
+@check_keywords
 class Affine(NamedTuple):
     """Sensor readings as lines of the true contexts, coordinate by coordinate.
 
@@ -144,6 +146,7 @@ def _number(value: float, error: float) -> str:
     return f"{value:.4g}" if np.isnan(error) else f"{value:.4g} ± {error:.2g}"
 
 
+@check_keywords
 def calibrate(
     noisy: npt.ArrayLike,
     true: npt.ArrayLike,
@@ -271,6 +274,7 @@ def _describe(j: int, k: int, slope: float, error: float) -> str:
     )
 
 
+@check_keywords
 def affine(raw: npt.ArrayLike, true: npt.ArrayLike) -> Affine:
     """The line of each sensor (n, d) over the true context beside it (n, d), by least squares.
 

@@ -37,7 +37,7 @@ from unfog.maths import mixture
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.mixture import Mixture, Posterior
 from unfog.maths.random import generator
-from unfog.validation import InputError
+from unfog.validation import InputError, check_keywords
 
 MOST_COMPONENTS = 100
 STARTS, SHORT = 5, 20  # the number of starts, and the steps after which only the best of them goes on
@@ -45,6 +45,7 @@ STEPS, NEAR = 500, 1e-6  # until a step raises the mean log likelihood by less
 CELLS = 2**22  # distances between a sample and its atoms that are computed at once
 
 
+@check_keywords
 def deconvolve(
     noisy: npt.ArrayLike,
     noise_cov: validation.Numbers,

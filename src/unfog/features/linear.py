@@ -7,7 +7,7 @@ import numpy as np
 from unfog.features.base import Context, FeatureMap, Form, certain, linear_form, quadratic_form
 from unfog.maths.arrays import Array, Ints, diagonal_matrix, flat, matvec, rowdots, stretch, take
 from unfog.maths.gaussian import Gaussian
-from unfog.validation import InputError, Numbers
+from unfog.validation import InputError, Numbers, check_keywords
 
 
 class MatrixDesign(NamedTuple):
@@ -121,6 +121,7 @@ class Matrix(NamedTuple):
         return Matrix(self.matrices[..., None, :, :, :])
 
 
+@check_keywords
 def matrix(matrices: Array) -> Matrix:
     """Features linear in the context: phi(a, c) = G(a) c with any matrices G(a) of shape (m, d).
 
@@ -248,6 +249,7 @@ class Product(NamedTuple):
         return Product(self.actions[..., None, :, :])
 
 
+@check_keywords
 def product(actions: Array) -> Product:
     """Features linear in the context, entry by entry: phi(a, c) = a * c, that is G(a) = diag(a), m = d.
 
@@ -357,6 +359,7 @@ class Own(NamedTuple):
         return self
 
 
+@check_keywords
 def own(actions: Array) -> Own:
     """A context of its own for every arm: c = [c_1, ..., c_K] and phi(a, c) = c_a, m = d / K.
 

@@ -7,6 +7,7 @@ import numpy as np
 from unfog.features.base import Context, Form, certain, linear_form, quadratic_form, shifted
 from unfog.maths.arrays import Array, Ints, flat, matvec, rowdots, take
 from unfog.maths.gaussian import Blocks, Gaussian
+from unfog.validation import check_keywords
 
 
 def _one_hot(arm: Ints, arms: int, like: Array) -> Array:
@@ -174,6 +175,7 @@ def _pad_front(border: float, inner: Array, axes: int) -> Array:
     return padded
 
 
+@check_keywords
 def per_arm(actions: Array, *, intercept: bool = True) -> PerArm:
     """Features of its own for every arm: phi(a, c) is [1, c] at the place of arm a and zero elsewhere.
 
@@ -192,6 +194,7 @@ def per_arm(actions: Array, *, intercept: bool = True) -> PerArm:
     return PerArm(actions.shape[-2], actions.shape[-1], intercept)
 
 
+@check_keywords
 def slopes(actions: Array) -> PerArm:
     """The map without intercepts: c alone at the place of the arm.
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from unfog.features.base import Context, Form, certain, quadratic_form
 from unfog.maths.arrays import Array, Ints, diagonal_matrix, matvec, rowdots, stretch, take
 from unfog.maths.gaussian import Gaussian, square_root
+from unfog.validation import check_keywords
 
 
 class QuadraticDesign(NamedTuple):
@@ -178,6 +179,7 @@ class Quadratic(NamedTuple):
         return Quadratic(self.table[..., None, :, :])
 
 
+@check_keywords
 def quadratic(actions: Array) -> Quadratic:
     """The paper's feature map: phi(a, c) = [a_1^2 .. a_d^2, c_1^2 .. c_d^2, a_1 c_1 .. a_d c_d], m = 3d.
 

@@ -10,7 +10,7 @@ import numpy as np
 from unfog.features.base import Context, Weighed, quadratic_form
 from unfog.maths.arrays import Array, Ints, matvec, rowdots, take
 from unfog.maths.gaussian import Gaussian, square_root
-from unfog.validation import InputError, count
+from unfog.validation import InputError, check_keywords, count
 
 Function: TypeAlias = Callable[[Array, Array], Array]
 """phi: an action (..., p) and a context (..., d), broadcast against each other, to features (..., m)."""
@@ -148,6 +148,7 @@ class Quadrature(NamedTuple):
         return self._replace(actions=self.actions[..., None, :, :])
 
 
+@check_keywords
 def quadrature(function: Function, dim: int, order: int | None = None) -> Callable[[Array], Quadrature]:
     """Any feature map phi(a, c): its moments by quadrature over the belief about the context.
 

@@ -26,7 +26,7 @@ from unfog.lab.tables import NOTHING, columns, digits, fill, notes, plus_minus
 from unfog.live.errors import StoreLockedError
 from unfog.plotting import COLOURS, DASHES, PAGE, add_note, add_title, new_figure, title_panel
 from unfog.simulation.plan import MOST_SEED
-from unfog.validation import InputError, count
+from unfog.validation import InputError, check_keywords, count
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,6 +55,7 @@ NAME = 34  # letters of a line of a policy's name
 ACROSS = 3  # panels beside each other
 
 
+@check_keywords
 def evaluate(
     log: Any,
     policies: Any = DEFAULT_POLICIES,

@@ -40,6 +40,7 @@ from unfog.lab.results import OWN, flat
 from unfog.lab.spec import Spec
 from unfog.maths.arrays import Array, Ints
 from unfog.plotting import COLUMN, DASHES, PAGE, add_note, add_title, new_figure, title_panel
+from unfog.validation import check_keywords
 
 MOST_SWEPT = 8  # values of a field that have a curve each
 MOST_BANDS = 4  # bands that can be told apart where they overlap; with more curves, bars at a few rounds
@@ -77,6 +78,7 @@ class Panel(NamedTuple):
     half: Array
 
 
+@check_keywords
 def figure(data: xr.Dataset, title: str | None = None, *, width: float | None = None) -> Figure:
     """Mean cumulative regret over rounds, one curve an agent, with 95 % intervals.
 

@@ -13,7 +13,7 @@ from unfog.maths.arrays import Array
 from unfog.simulation import MOST_SEED
 from unfog.simulation.job import Nature, emitted, refuse, truth_draws
 from unfog.simulation.player import Player
-from unfog.validation import InputError
+from unfog.validation import InputError, check_keywords
 from unfog.worlds.problem import Problem
 
 MOST_CELLS = 10**7  # rounds of trials whose weights are kept

@@ -33,6 +33,7 @@ from unfog.maths.statistics import estimate, standard_error
 from unfog.simulation.plan import quarters
 from unfog.theory import regret as spread
 from unfog.theory.regret import BAYES, LINEAR, PLAIN, REALISED, SPLIT
+from unfog.validation import check_keywords
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -98,6 +99,7 @@ class Rows(NamedTuple):
         return title if self.reference and len(title) <= LONGEST else UNNAMED
 
 
+@check_keywords
 def summary(data: "xr.Dataset", seconds: float | None = None) -> dict[str, Any]:
     """Final round, means over trials; every two agents compared on the same trials of the same setting.
 
@@ -203,6 +205,7 @@ def student_reach(trials: int) -> float:
     return intervals.student_reach(trials - 1) if trials > 1 else 0.0
 
 
+@check_keywords
 def table(
     data: "xr.Dataset", seconds: float | None = None, *, parts: bool = False, tails: bool = False
 ) -> str:

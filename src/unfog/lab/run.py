@@ -22,7 +22,7 @@ from unfog.lab.stopping import Checkpoint
 from unfog.simulation import MOST_SEED, Gathering
 from unfog.simulation.executors import MOST_WORKERS, make_executor
 from unfog.simulation.job import Job, Piece
-from unfog.validation import InputError, count, offering
+from unfog.validation import InputError, check_keywords, count, offering
 from unfog.version import __version__
 from unfog.worlds.problem import Problem
 
@@ -35,6 +35,7 @@ def silent(line: str) -> None:
     """Ignore a message."""
 
 
+@check_keywords
 def run(
     experiment: str | Path | Spec | Problem,
     *,
@@ -203,6 +204,7 @@ def _restore_pieces(partial: storage.Partial | None, jobs: Sequence[Job], gather
     return finished
 
 
+@check_keywords
 def open_run(folder: str | Path) -> xr.Dataset:
     """The Dataset of a finished run folder, every file of it checked against its hash.
 

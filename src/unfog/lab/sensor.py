@@ -35,7 +35,7 @@ from unfog.evaluation.sensor import (
 from unfog.lab.evaluate import plain, read_log, set_scene
 from unfog.lab.tables import columns, digits, notes, plus_minus
 from unfog.maths.arrays import Array
-from unfog.validation import InputError
+from unfog.validation import InputError, check_keywords
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -81,6 +81,7 @@ class _Numbers(NamedTuple):
         return {key: (self.dims, array) for key, array in values.items()}
 
 
+@check_keywords
 def sensor_worth(
     log: Any,
     *,

@@ -26,7 +26,7 @@ from unfog.live.log import Log
 from unfog.live.problem import Problem
 from unfog.live.requests import Decision, Receipt
 from unfog.live.store import Store
-from unfog.validation import InputError
+from unfog.validation import InputError, check_keywords
 
 __all__ = [
     "ConflictError",
@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 
+@check_keywords
 def open(path: str | Path, *, sync: str = "full", clock: Callable[[], float] | None = None) -> Store:  # noqa: A001
     """Open a store, one file with many problems; it is created if it is not there.
 

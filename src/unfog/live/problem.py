@@ -28,13 +28,14 @@ from unfog.live.history import MOST, Around, Asked
 from unfog.live.processor import Done, Processor
 from unfog.live.requests import Ask, Decision, Receipt
 from unfog.live.state import OBEYED, State
-from unfog.validation import InputError, count, display, nearest
+from unfog.validation import InputError, check_keywords, count, display, nearest
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
 
+@check_keywords
 class Problem:
     """One problem of a store. Threads may share it.
 

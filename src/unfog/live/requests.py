@@ -15,7 +15,7 @@ from unfog import validation
 from unfog.live.config import Made
 from unfog.live.errors import ConflictError
 from unfog.maths.arrays import Array
-from unfog.validation import LARGEST, InputError, display
+from unfog.validation import LARGEST, InputError, check_keywords, display
 
 ASKED = ("context", "unit", "arms", "key", "at", "noise", "forced", "probability")
 REQUEST = ("context", "unit", "arms", "at", "noise", "forced", "given")  # the fields of a request in the log
@@ -46,6 +46,7 @@ class Ask(NamedTuple):
     noise: Array | None  # (1, d, d)  in the agent's units
 
 
+@check_keywords
 class Decision(NamedTuple):
     """A decision, and what was believed when it was made.
 
@@ -71,6 +72,7 @@ class Decision(NamedTuple):
     shadow: dict[str, dict[str, Any]] = {}  # what other agents would have done  # noqa: RUF012
 
 
+@check_keywords
 class Receipt(NamedTuple):
     """What became of something reported.
 

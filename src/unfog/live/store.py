@@ -17,8 +17,10 @@ from unfog.live.log import Log
 from unfog.live.problem import Problem
 from unfog.live.processor import Processor
 from unfog.live.snapshot import Replayed
+from unfog.validation import check_keywords
 
 
+@check_keywords
 class Store:
     """Open it with `unfog.live.open`. Threads may share it; other processes are kept out.
 

@@ -30,7 +30,7 @@ from unfog.live.snapshot import Replayed
 from unfog.serve import errors
 from unfog.serve.errors import ServiceError
 from unfog.serve.http_client import Wire
-from unfog.validation import InputError, display
+from unfog.validation import InputError, check_keywords, display
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,6 +40,7 @@ KEY = "UNFOG_KEY"  # the environment variable with the key of a service
 LINES = 2000  # of a log that are requested at a time
 
 
+@check_keywords
 class Client:
     """The store of a service at an address, used like a local one. Threads may share it.
 
@@ -178,6 +179,7 @@ class Client:
         return copy
 
 
+@check_keywords
 class Remote:
     """One problem of a service, with the methods of `unfog.live.Problem`. Threads may share it."""
 

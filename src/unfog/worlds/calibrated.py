@@ -21,13 +21,14 @@ from unfog.channel.channel import Units, as_it_is, standard
 from unfog.channel.fit_dynamics import check_periods
 from unfog.channel.studies import Asked, study
 from unfog.maths.arrays import Array
-from unfog.validation import InputError, Numbers, display
+from unfog.validation import InputError, Numbers, check_keywords, display
 from unfog.worlds.composed import LAWS
 from unfog.worlds.synthetic import GaussianProblem, Synthetic
 
 World = TypeVar("World", bound=Synthetic)
 
 
+@check_keywords
 class Calibrated(Calibration):
     """What a study says of a channel, and the world that it describes."""
 
@@ -64,6 +65,7 @@ class Calibrated(Calibration):
         return world(dim=len(self.bias), **laws, **fields)
 
 
+@check_keywords
 def calibrate(
     noisy: npt.ArrayLike,
     true: npt.ArrayLike | None = None,

@@ -36,7 +36,7 @@ from unfog.maths import gaussian, mixture
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Belief
 from unfog.maths.logistic import NODES, sigmoid
-from unfog.validation import InputError, Numbers
+from unfog.validation import InputError, Numbers, check_keywords
 from unfog.worlds import contexts, measurement
 from unfog.worlds.contexts import Atoms, Clock, Contexts, Units
 from unfog.worlds.measurement import Channel, ChannelFields, ToldFields, told
@@ -247,6 +247,7 @@ class Parts(NamedTuple):
     units: Units = Units()
 
 
+@check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Composed(ToldFields, ChannelFields, ABC):
     """The fields of every world, and the `Problem` made of parts, which subclasses put together.

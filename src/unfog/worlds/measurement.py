@@ -54,7 +54,7 @@ from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import from_moments
 from unfog.maths.mixture import Mixture
 from unfog.maths.random import generator
-from unfog.validation import InputError, Numbers
+from unfog.validation import InputError, Numbers, check_keywords
 from unfog.worlds.contexts import Contexts, Rows
 from unfog.worlds.problem import Draws, Emission, Truth
 
@@ -67,6 +67,7 @@ WAYS = ("random", "every", "asked")
 ROUNDING = 1e-9  # (t + 1) revealed counts as a whole number if it is this close to one
 
 
+@check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RevealFields:
     """What is shown of true contexts: fields that every world has."""

@@ -32,7 +32,7 @@ from unfog.channel.calibration import Calibration, affine, calibrate
 from unfog.channel.dynamics import Dynamics, Moving, untimed
 from unfog.features.link import Identity, Rewards
 from unfog.maths.arrays import Array, Ints
-from unfog.validation import InputError, Numbers
+from unfog.validation import InputError, Numbers, check_keywords
 from unfog.worlds import measurement
 from unfog.worlds.composed import LAWS, Composed, Noisy, Parts, arms, described
 from unfog.worlds.contexts import Clock, Contexts, Rows, as_told
@@ -57,6 +57,7 @@ class Record(NamedTuple):
     times: Array  # (n,)   never going back
 
 
+@check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recorded(Composed):
     """The bandit over a record, which subclasses give: `record()`, asked for once, when first needed.
@@ -136,6 +137,7 @@ class Recorded(Composed):
         return Parts(known, contexts, channel(self, known, recorded), arm_set, payoff, Clock(times))
 
 
+@check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Columns(Recorded):
     """A table whose columns are named; subclasses say where it is.
@@ -207,6 +209,7 @@ class Columns(Recorded):
         return record
 
 
+@check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RecordedProblem(Columns):
     """A record in memory: `data` is a data frame, or any mapping of names to columns.

@@ -21,7 +21,7 @@ from unfog.features.per_arm import per_arm
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.logistic import NODES
 from unfog.maths.random import generator
-from unfog.validation import InputError, Numbers
+from unfog.validation import InputError, Numbers, check_keywords
 from unfog.worlds.composed import (
     LAWS,
     MOST_ACTIONS,
@@ -48,6 +48,7 @@ MOST_NODES = 2048
 DRAWN = 100_000  # coordinates of actions, to estimate the size of scores
 
 
+@check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Synthetic(UnitFields, Composed):
     """Gaussian contexts, channel and prior.
@@ -152,6 +153,7 @@ class Synthetic(UnitFields, Composed):
         return features.size
 
 
+@check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GaussianProblem(Synthetic):
     """The Gaussian bandit: r = phi(a, c)'theta* + N(0, sigma^2). The paper's first experiment (Fig. 1 left).
@@ -179,6 +181,7 @@ class GaussianProblem(Synthetic):
         return Noisy(validation.positive("reward_var", self.reward_var), share, outlier)
 
 
+@check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogisticProblem(Synthetic):
     """The logistic bandit: r ~ Bernoulli(sigmoid(phi(a, c)'theta*)), the paper's second (Fig. 1 centre).
@@ -269,6 +272,7 @@ class Followed(NamedTuple):
         return np.concat([np.zeros(p), mean * self.weights.sum(0) + self.offset]), cov
 
 
+@check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PostServingProblem(Composed):
     """Contexts of which a part is read before the arm is chosen, and the rest follows it: c = (x, z).

@@ -27,7 +27,7 @@ from unfog.features.base import MapBuilder
 from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import singular_root
 from unfog.maths.linalg import recurrence
-from unfog.validation import InputError, Numbers
+from unfog.validation import InputError, Numbers, check_keywords
 from unfog.worlds import contexts, measurement
 from unfog.worlds.composed import Composed, Noisy, Parts, arms, described
 from unfog.worlds.contexts import UnitFields, as_told
@@ -60,6 +60,7 @@ class Spacing(NamedTuple):
         return xp.concat([xp.zeros_like(steps[..., :1]), xp.cumulative_sum(steps, axis=-1)], axis=-1)
 
 
+@check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MovementFields:
     """Covariances are a number (times I), a list (the diagonal) or a matrix; 0 for a part that is not there.
@@ -225,6 +226,7 @@ def sum_cycles(dynamics: Dynamics, normals: Array, times: Array) -> Array:
     return total  # type: ignore[return-value]
 
 
+@check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TemporalProblem(UnitFields, MovementFields, Composed):
     """A synthetic world in time, whose truth is known: contexts and errors move as a `Dynamics` has it.

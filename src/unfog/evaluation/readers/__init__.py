@@ -26,7 +26,7 @@ from unfog.evaluation.readers import live, ndjson, obp, table
 from unfog.evaluation.readers.live import Opener, ReaderOptions
 from unfog.evaluation.readers.obp import to_obp
 from unfog.evaluation.readers.table import Columns
-from unfog.validation import InputError, display, positive
+from unfog.validation import InputError, check_keywords, display, positive
 
 __all__ = ["Columns", "Opener", "read", "to_obp"]
 
@@ -37,6 +37,7 @@ ANY = (
 )
 
 
+@check_keywords
 def read(
     log: Any,
     *,

@@ -43,7 +43,7 @@ from unfog.maths.arrays import Array
 from unfog.maths.statistics import estimate
 from unfog.simulation import MOST_SEED, engines, plan
 from unfog.simulation.executors import MOST_WORKERS
-from unfog.validation import InputError, count, display, flag, one_of
+from unfog.validation import InputError, check_keywords, count, display, flag, one_of
 from unfog.worlds.problem import Problem
 
 SEED = 1000
@@ -88,6 +88,7 @@ class SuiteRequest(NamedTuple):
         return {**fields, "engine": self.engine, "precision": self.precision}
 
 
+@check_keywords
 def compare_baselines(
     problems: Sequence[str] | None = None,
     *,
