@@ -19,6 +19,7 @@ from unfog.worlds.problem import Problem
 MOST_CELLS = 10**7  # rounds of trials whose weights are kept
 
 
+@check_keywords
 def hypotheses(
     problem: Problem, agent: str = "adaptive", *, rounds: int = 1000, trials: int = 20, seed: int = 0
 ) -> xr.DataArray:
