@@ -22,7 +22,7 @@ def test_texts_of_other_kinds_are_plain_text_in_the_log(tmp_path: Path) -> None:
         made = live.decide([1.0, 2.0], unit=Who.ANN, key=Who.KEY)
         live.reward(np.array([made.id])[0], 1.0, key=np.str_("k-2"))
         live.reveal(np.str_(made.id), {np.str_("x"): 1.0})
-        forced = live.decide([1.0, 2.0], unit=np.str_("ann"), forced=np.str_(made.arm))
+        forced = live.decide([1.0, 2.0], unit=np.str_("ann"), logged_arm=np.str_(made.arm))
         live.void(np.str_(forced.id))
         live.add_arm(np.str_("new"))
         live.shadow(np.str_("naive"))

@@ -173,18 +173,20 @@ def test_options_reach_the_decision(capsys: Capture, walks: str) -> None:
     asked = {
         "--context": "[7000, 6]",
         "--arms": "send, wait",
-        "--forced": "wait",
+        "--logged-arm": "wait",
         "--probability": "0.25",
-        "--at": "2026-11-15T09:00:00+01:00",
+        "--measured-at": "2026-11-15T09:00:00+01:00",
     }
     made = answer(capsys, "decide", *HERE, *(word for pair in asked.items() for word in pair))
     assert (made["arm"], made["probability"]) == ("wait", 0.25)
     event = lines(capsys, "log", *HERE, "--since", "2")[0]
     assert event["arms"] == ["send", "wait"]
-    assert event["at"] == 1794729600.0
-    only = answer(capsys, "decide", *HERE, "--context", "[7000, 6]", "--arms", '["wait"]', "--at", "-3.5")
+    assert event["measured_at"] == 1794729600.0
+    only = answer(
+        capsys, "decide", *HERE, "--context", "[7000, 6]", "--arms", '["wait"]', "--measured-at", "-3.5"
+    )
     assert (only["arm"], only["probability"]) == ("wait", 1.0)
-    assert lines(capsys, "log", *HERE, "--since", "3")[0]["at"] == -3.5
+    assert lines(capsys, "log", *HERE, "--since", "3")[0]["measured_at"] == -3.5
     assert walks
 
 
@@ -192,7 +194,7 @@ def test_a_reading_may_have_a_noise_of_its_own(capsys: Capture) -> None:
     Path("walks.toml").write_text(TERMS.replace("late", "temporal"))
     answer(capsys, "make", *HERE, "--terms", "walks.toml")
     faint, loud = (
-        answer(capsys, "decide", *HERE, "--context", "[1000, 7]", "--unit", unit, "--noise", noise)
+        answer(capsys, "decide", *HERE, "--context", "[1000, 7]", "--unit", unit, "--noise-cov", noise)
         for unit, noise in (("ann", "[1, 0.25]"), ("bob", "[[1e9, 0], [0, 0.25]]"))
     )
     assert faint["sd"]["steps"] < loud["sd"]["steps"]
@@ -208,8 +210,14 @@ BAD_ASKS = {
         "context.slep: no such coordinate (did you mean 'sleep'?); allowed: steps",
     ),
     "arm": (["--context", "[1, 2]", "--arms", "send,call"], "arms: 'call'; allowed: send, wait"),
-    "no offset": (["--context", "[1, 2]", "--at", "2026-11-15T09:00:00"], "has no offset; allowed: a number"),
-    "no time": (["--context", "[1, 2]", "--at", "noon"], "at: noon; allowed: a number, or a date"),
+    "no offset": (
+        ["--context", "[1, 2]", "--measured-at", "2026-11-15T09:00:00"],
+        "has no offset; allowed: a number",
+    ),
+    "no time": (
+        ["--context", "[1, 2]", "--measured-at", "noon"],
+        "measured_at: noon; allowed: a number, or a date",
+    ),
     "sync": (["--context", "[1, 2]", "--sync", "half"], "sync: 'half'; allowed: full, normal"),
     "option": (["--context", "[1, 2]", "--units", "ann"], "--units"),
 }
@@ -226,7 +234,7 @@ def test_a_batch_is_answered_in_order(capsys: Capture, monkeypatch: pytest.Monke
     asked: list[dict[str, Any]] = [
         {"context": [5000 + i, 7], "unit": f"u{i}", "key": f"k{i}"} for i in range(5)
     ]
-    asked[2] |= {"forced": "wait", "at": "2026-11-15T09:00:00Z"}
+    asked[2] |= {"logged_arm": "wait", "measured_at": "2026-11-15T09:00:00Z"}
     Path("asked.ndjson").write_text("\n\n".join(map(json.dumps, asked)))
     made = lines(capsys, "decide", *HERE, "--batch", "asked.ndjson")
     assert [one["number"] for one in made] == [1, 2, 3, 4, 5]
@@ -245,7 +253,7 @@ def test_a_batch_is_refused_whole_by_its_line(capsys: Capture, walks: str) -> No
         '{"context": [5000, 7], "arms": ["call"]}': "line 3, arms: 'call'; allowed: send, wait",
         '{"context": [5000, 7], "units": "u"}': "line 3, units: no such field",
         '{"context": [5000, 7], "key": ""}': "line 3, key: ''",
-        '{"context": [5000, 7], "at": "noon"}': "line 3, at: noon",
+        '{"context": [5000, 7], "measured_at": "noon"}': "line 3, measured_at: noon",
         "[5000, 7]": "line 3: [5000, 7]; allowed: a JSON object",
         "{": "line 3: {; allowed: JSON",
     }.items():
@@ -417,7 +425,10 @@ def test_tables_go_out_and_come_in(capsys: Capture, walks: str) -> None:
         "store: there is no new"
     )
     before = len(lines(capsys, "log", *HERE))
-    for last, said in {"7000,7,fly,0,": "row 3.forced: 'fly'", "x,7,send,0,": "row 3, steps: 'x'"}.items():
+    for last, said in {
+        "7000,7,fly,0,": "row 3.logged_arm: 'fly'",
+        "x,7,send,0,": "row 3, steps: 'x'",
+    }.items():
         Path("past.csv").write_text(f"steps,sleep,arm,reward,probability\n4000,,send,0.5,0.5\n{last}\n")
         assert refusal(capsys, "import", "walks.unfog", "past.csv", "--name", "walks").startswith(said)
     assert len(lines(capsys, "log", *HERE)) == before

@@ -395,7 +395,7 @@ def test_a_table_of_live_decisions_says_what_has_no_reward(tmp_path: Path) -> No
     with opened(tmp_path) as store:
         live = problem(store)
         made = [live.decide([0.5 * i, 2.0]) for i in range(6)]
-        other = live.decide([1, 2], forced="a")
+        other = live.decide([1, 2], logged_arm="a")
         for i, one in enumerate([*made[:3], other]):
             live.reward(one.id, 0.5 + i)
         live.void(made[3].id)
@@ -407,7 +407,7 @@ def test_a_table_of_live_decisions_says_what_has_no_reward(tmp_path: Path) -> No
     assert read_again.notes == (
         "2 decisions are open: left out",
         "1 decisions are void: left out",
-        "1 decisions were forced, and no probability was told: left out",
+        "1 decisions were made by somebody else, and no probability was logged: left out",
     )
     table["reward"][2] = None
     with pytest.raises(InputError, match=r"^row 3, reward: nothing"):

@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.live.ground import replayed
 from unfog.live import Problem
+from unfog.live.requests import ARGUMENTS
 from unfog.validation import InputError
 
 JUNK: list[Any] = [
@@ -23,21 +24,24 @@ JUNK: list[Any] = [
     *(iter([1, 2]), [[1.0, 2.0], [2.0, 1.0]], -np.eye(2)),
 ]
 FIELDS = (
-    *("context", "unit", "arms", "key", "at", "noise", "forced", "probability", "decision", "value", "arm"),
-    *("vector", "add", "retire", "restore", "agent", "asked", "rewards"),
+    *("context", "unit", "arms", "key", "measured_at", "noise_sd", "noise_cov", "logged_arm", "probability"),
+    *("decision", "value", "arm", "vector", "add", "retire", "restore", "agent", "requests", "rewards"),
 )
 
 
 def calls(live: Problem, id_: str, dice: random.Random) -> tuple[str, Any]:
     """A verb with something in its place that may not belong there; what it is about, and the call."""
     junk, more = dice.choice(JUNK), dice.choice(JUNK)
-    name = dice.choice(["unit", "arms", "key", "at", "noise", "forced", "probability"])
+    name = dice.choice(ARGUMENTS[1:])
     verbs: list[tuple[str, Any]] = [
         ("decide", lambda: live.decide(junk)),
         ("decide", lambda: live.decide([junk, 1.0])),
         ("decide", lambda: live.decide({"x": 1.0, "y": junk})),
         ("decide", lambda: live.decide([0.5, 1.0], **{name: junk})),
-        ("decide", lambda: live.decide([0.5, 1.0], forced="a", **{name: junk} if name != "forced" else {})),
+        (
+            "decide",
+            lambda: live.decide([0.5, 1.0], logged_arm="a", **{name: junk} if name != "logged_arm" else {}),
+        ),
         ("decide", lambda: live.decide([0.5, 1.0], arms={"a": junk, "b": more})),
         ("decide", lambda: live.decide_many([{"context": [0.0, 1.0]}, {"context": [0.0, 1.0], name: junk}])),
         ("decide", lambda: live.decide_many(junk)),

@@ -99,10 +99,10 @@ class Player:
         if chance.random() < 0.1:
             given["arms"] = chance.sample([*VECTORS], 2)
         if chance.random() < 0.1:
-            given |= {"forced": chance.choice([*VECTORS]), "probability": 0.5}
+            given |= {"logged_arm": chance.choice([*VECTORS]), "probability": 0.5}
         if chance.random() < 0.2:
-            given["noise"] = [[0.5, 0.1], [0.1, 0.8]]
-        return given | {"at": self.time - chance.choice([0.0, 0.0, 3.0])}
+            given["noise_cov"] = [[0.5, 0.1], [0.1, 0.8]]
+        return given | {"measured_at": self.time - chance.choice([0.0, 0.0, 3.0])}
 
     def _arms(self, problem: Problem) -> tuple[str, dict[str, Any]]:
         verb = self.chance.choice(["retire_arm", "retire_arm", "restore_arm", *["add_arm"] * self.grows])

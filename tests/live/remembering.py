@@ -51,12 +51,12 @@ class Clinic:
         if chance.random() < 0.2:
             given["arms"] = chance.sample(ARMS, 2)
         if chance.random() < 0.15:
-            given |= {"forced": chance.choice(ARMS)} | chance.choice([{}, {"probability": 0.4}])
+            given |= {"logged_arm": chance.choice(ARMS)} | chance.choice([{}, {"probability": 0.4}])
         unit = chance.choice(UNITS)
         found = self.live.decide(context, unit=unit, **given)
-        free = "forced" not in given and not self.frozen
+        free = "logged_arm" not in given and not self.frozen
         kept = {"unit": unit, "noisy": context, "answer": found, "time": self.clock.time, "free": free}
-        self.decisions.append(kept | {"forced": "forced" in given, "true": {}})
+        self.decisions.append(kept | {"logged_arm": "logged_arm" in given, "true": {}})
         self.book.entries[found.id] = Entry(found.id, self.clock.time, found.arm, tuple(context))
 
     def _one(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def weight(one: dict[str, Any], shadow: str) -> float | None:
     if answer.probability is None:
         return None
     supported = all(answer.probabilities.get(arm, 0.0) > 0 for arm, q in others.items() if q > 0)
-    if not one["forced"] and not supported:
+    if not one["logged_arm"] and not supported:
         return None
     return float(others.get(answer.arm, 0.0) / answer.probability)
 

@@ -33,10 +33,10 @@ def test_an_arm_that_is_added_is_as_one_that_was_there_and_never_chosen(store: S
     for i in range(12):
         context, forced = [i / 5 - 1, 0.3 - i / 9], [*VECTORS][i % 3]
         for problem in (later, first):
-            problem.reward(problem.decide(context, forced=forced).id, np.sin(i))
+            problem.reward(problem.decide(context, logged_arm=forced).id, np.sin(i))
     later.add_arm("new")
     for problem in (later, first):
-        problem.reward(problem.decide([0.5, 0.5], forced="new").id, 2.0)
+        problem.reward(problem.decide([0.5, 0.5], logged_arm="new").id, 2.0)
     found, wanted = (problem.expected([0.4, -0.2]) for problem in (later, first))
     assert [*found["arm"].values] == [*wanted["arm"].values]
     for name in ("mean", "low", "high"):
@@ -49,15 +49,15 @@ def test_what_others_decided_is_learnt_from(store: Store) -> None:
     forced, own = plain(store, "forced"), plain(store, "own")
     for i in range(10):
         made = own.decide([i / 5 - 1, 0.3])
-        other = forced.decide([i / 5 - 1, 0.3], forced=made.arm, probability=0.25)
+        other = forced.decide([i / 5 - 1, 0.3], logged_arm=made.arm, probability=0.25)
         assert (other.arm, other.probability, other.probabilities) == (made.arm, 0.25, made.probabilities)
         own.reward(made.id, i / 10)
         forced.reward(other.id, i / 10)
     learnt = (store.processor.cache.get(name).runner.learner for name in ("forced", "own"))
     assert len({_codec.digest(one) for one in learnt}) == 1
-    assert forced.decide([0.1, 0.2], forced="send").probability is None
+    assert forced.decide([0.1, 0.2], logged_arm="send").probability is None
     forced.retire_arm("send")
-    assert forced.decide([0.1, 0.2], forced="send").arm == "send"
+    assert forced.decide([0.1, 0.2], logged_arm="send").arm == "send"
 
 
 def test_arms_that_come_with_the_decision(store: Store) -> None:
@@ -183,7 +183,7 @@ def test_a_shadow_decides_and_learns_and_is_not_obeyed(store: Store, agent: str)
         context = rng.normal(size=2)
         made, same = watched.decide(context, unit="ann"), alone.decide(context, unit="ann")
         assert made[1:7] == same[1:7]
-        third = other.decide(context, unit="ann", forced=made.arm)
+        third = other.decide(context, unit="ann", logged_arm=made.arm)
         shadow = made.shadow[agent]
         assert shadow["probability"] == third.probabilities[shadow["arm"]]
         if i % 4:

@@ -36,7 +36,7 @@ def test_what_no_json_says(tmp_path: Path) -> None:
             with pytest.raises(InputError) as caught:
                 getattr(live, verb)(*([] if verb == "decide" else [made.id]), value)
             assert caught.value.field == field, (verb, value)
-        for more in ({"unit": "\ud800"}, {"unit": "a\0"}, {"arms": np.array("a")}, {"at": NAN}):
+        for more in ({"unit": "\ud800"}, {"unit": "a\0"}, {"arms": np.array("a")}, {"measured_at": NAN}):
             with pytest.raises(InputError, match=f"^{next(iter(more))}: "):
                 live.decide([0.5, 1.0], **more)
         with pytest.raises(InputError, match=r"^agent\.no_such_module:agent: "):

@@ -26,14 +26,15 @@ def refused(
 def test_times_of_a_batch_do_not_go_back(tmp_path: Path) -> None:
     with opened(tmp_path, Hand()) as store:
         live = problem(store, "p", agent="temporal")
-        refused(live, [{**ONE, "at": 5.0}, {**ONE, "at": 4.0}], "asked[1].at")
-        assert len(live.decide_many([{**ONE, "at": 5.0, "unit": "x"}, {**ONE, "at": 4.0, "unit": "y"}])) == 2
+        refused(live, [{**ONE, "measured_at": 5.0}, {**ONE, "measured_at": 4.0}], "requests[1].measured_at")
+        units = ({"measured_at": 5.0, "unit": "x"}, {"measured_at": 4.0, "unit": "y"})
+        assert len(live.decide_many([ONE | unit for unit in units])) == 2
 
 
 def test_one_unit_for_agents_that_look_back(tmp_path: Path) -> None:
     with opened(tmp_path, Hand()) as store:
         live = problem(store, "p", agent="coupled")
-        refused(live, [{**ONE, "unit": "x"}, {**ONE, "unit": "y"}], "asked[1].unit")
+        refused(live, [{**ONE, "unit": "x"}, {**ONE, "unit": "y"}], "requests[1].unit")
 
 
 def test_rewards_again_with_their_keys_count_once(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def check_points(clinic: Clinic, found: dict[str, Any], mine: list[dict[str, Any
     assert points["unit"] == [one["unit"] for one in mine]
     assert [found["arms"][arm] for arm in points["arm"]] == [answer.arm for answer in answers]
     assert points["probability"] == [answer.probability for answer in answers]
-    lowest = [None if one["forced"] else min(one["answer"].probabilities.values()) for one in mine]
+    lowest = [None if one["logged_arm"] else min(one["answer"].probabilities.values()) for one in mine]
     assert all(map(same, points["lowest"], lowest))
     assert all(map(same, points["reward"], paid))
     for i, name in enumerate(COORDINATES):

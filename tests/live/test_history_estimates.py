@@ -52,10 +52,10 @@ SURE = {"number": 7, "arm": "a", "probability": 1.0, "shares": {"a": 1.0}}
         (0.2, SURE | {"frozen": True}, {"a": 1.0}, None),
         (0.2, SURE | {"frozen": True, "arms": ["a"]}, {"a": 1.0}, 1.0),
         (0.3, SURE | {"probability": 0.8}, {"b": 1.0}, 0.125),
-        (0.3, SURE | {"forced": "a", "probability": None}, {"a": 1.0}, None),
-        (0.3, SURE | {"forced": "a", "probability": 0.5}, {"a": 1.0}, 1.6),
-        (0.0, SURE | {"forced": "a", "probability": 0.5, "frozen": True}, {"b": 1.0}, 0.0),
-        (0.3, SURE | {"forced": "a", "probability": 0.5, "arms": ["b", "c"]}, {"b": 1.0}, 0.0),
+        (0.3, SURE | {"logged_arm": "a", "probability": None}, {"a": 1.0}, None),
+        (0.3, SURE | {"logged_arm": "a", "probability": 0.5}, {"a": 1.0}, 1.6),
+        (0.0, SURE | {"logged_arm": "a", "probability": 0.5, "frozen": True}, {"b": 1.0}, 0.0),
+        (0.3, SURE | {"logged_arm": "a", "probability": 0.5, "arms": ["b", "c"]}, {"b": 1.0}, 0.0),
     ],
 )
 def test_decisions_that_say_nothing_have_no_weight(

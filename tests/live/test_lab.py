@@ -87,7 +87,7 @@ def driven_in(
         ]
         at = None if emission.at is None else float(emission.at[0])
         unit = None if emission.unit is None else f"unit {int(emission.unit[0])}"
-        made = live.decide(context, at=at, unit=unit)
+        made = live.decide(context, measured_at=at, unit=unit)
         arms_seen.append((made.arm, arms[int(decision.arm[0])]))
         live.reward(made.id, _paid(problem, decision, emission))
         shown = to_reveal(emission)[0]

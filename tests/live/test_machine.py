@@ -162,7 +162,7 @@ class Machine(RuleBasedStateMachine):
         if some and not self.frozen and self.available:
             more["arms"] = self.available[n % len(self.available) :]
         if forced and self.available:
-            more |= {"forced": self.available[-1], "probability": 0.25}
+            more |= {"logged_arm": self.available[-1], "probability": 0.25}
         none = InputError if not self.available else ""
         found = self.call(
             ("decide", context, more), key, lambda: self.live.decide(context, key=key, **more), lambda: none
@@ -180,7 +180,7 @@ class Machine(RuleBasedStateMachine):
         else:
             assert min(found.probabilities.values()) >= 0.05 / len(choice) - 1e-15
         expected = more.get("probability", found.probabilities[found.arm])
-        assert found.arm == more.get("forced", self.frozen or found.arm)
+        assert found.arm == more.get("logged_arm", self.frozen or found.arm)
         assert found.probability == expected
         self.book.entries[found.id] = Entry(found.id, self.clock.time, found.arm, context)
         self.book.events.append(("decide", found.id))

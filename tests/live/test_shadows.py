@@ -14,9 +14,9 @@ def test_a_shadow_that_cannot_follow_sits_out(tmp_path: Path) -> None:
         live.decide([1.0, 2.0], unit="ann")
         live.shadow("coupled")  # has one bias for all units
         live.shadow("temporal")  # takes no time that goes back
-        assert set(live.decide([1.0, 2.0], unit="ann", at=5.0).shadow) == {"coupled", "temporal"}
-        assert set(live.decide([1.0, 2.0], unit="bob", at=9.0).shadow) == {"temporal"}
-        made = live.decide([1.0, 2.0], unit="ann", at=4.0)
+        assert set(live.decide([1.0, 2.0], unit="ann", measured_at=5.0).shadow) == {"coupled", "temporal"}
+        assert set(live.decide([1.0, 2.0], unit="bob", measured_at=9.0).shadow) == {"temporal"}
+        made = live.decide([1.0, 2.0], unit="ann", measured_at=4.0)
         assert set(made.shadow) == {"coupled"}
         live.reward(made.id, 1.0)
         assert store.processor.cache.get("p").runners["coupled"].learnt == 1
@@ -28,7 +28,7 @@ def test_the_noise_of_a_reading_is_the_business_of_who_is_obeyed(tmp_path: Path)
     with opened(tmp_path, Hand()) as store:
         live = problem(store, "p", agent="temporal")
         live.shadow("unfog")
-        assert live.decide([1.0, 2.0], noise=[0.1, 0.2]).shadow == {}
+        assert live.decide([1.0, 2.0], noise_cov=[0.1, 0.2]).shadow == {}
         other = problem(store, "q")
-        with pytest.raises(InputError, match=r"^noise: given for one reading"):
-            other.decide([1.0, 2.0], noise=[0.1, 0.2])
+        with pytest.raises(InputError, match=r"^noise_cov: given for one reading"):
+            other.decide([1.0, 2.0], noise_cov=[0.1, 0.2])

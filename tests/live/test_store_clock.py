@@ -63,7 +63,7 @@ def test_the_time_of_a_reading_lets_nothing_expire(tmp_path: Path) -> None:
         live = problem(store, reward_window="1m", default_reward=0.0)
         first = live.decide([0, 1])
         for at in (0.0, -1e9, 4e9, datetime(2099, 1, 1, tzinfo=UTC), datetime(1950, 1, 1, tzinfo=UTC)):
-            live.decide([0, 1], at=at)
+            live.decide([0, 1], measured_at=at)
         assert first.id in live.pending()
         assert kinds(live, "expire") == 0
 

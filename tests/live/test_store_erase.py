@@ -47,8 +47,8 @@ def lived(store: Store, agent: str = "late", **more: Any) -> Problem:
     walks = store.problem("walks", **given)
     if agent != "temporal":
         walks.shadow("alg1")
-    at = {"at": 4242.4242125} if agent == "temporal" else {}
-    noise = {"noise": [[0.7171717171, 0.0], [0.0, 1.0]]} if agent == "temporal" else {}
+    at = {"measured_at": 4242.4242125} if agent == "temporal" else {}
+    noise = {"noise_cov": [[0.7171717171, 0.0], [0.0, 1.0]]} if agent == "temporal" else {}
     for i in range(8):
         own: dict[str, Any] = {"unit": "hermione", **at, **noise}
         made = walks.decide([1234.5678125, 0.1], key=f"secret-key-of-{i}", **own)
@@ -85,7 +85,7 @@ def test_no_byte_of_it_is_left(tmp_path: Path, agent: str) -> None:
         walks = store.problem("walks")
         assert not any("hermione" in json.dumps(event) for event in walks.events())
         assert [event["decisions"] for event in walks.events() if event["kind"] == "erase"] == [9]
-        walks.decide([0.5, 0.5], unit="bob", at=5000.0)
+        walks.decide([0.5, 0.5], unit="bob", measured_at=5000.0)
         assert store.replay(verify=True)["walks"].same
     assert "hermione" not in (tmp_path / "walks.unfog").read_bytes().decode(errors="replace")
 
@@ -117,7 +117,7 @@ def test_the_rest_is_believed_as_if_it_had_never_been_learnt_from(tmp_path: Path
         ids = {}
         for event in events:
             if event["kind"] == "decide":
-                told = {"context": event["context"], "unit": event["unit"], "forced": event["arm"]}
+                told = {"context": event["context"], "unit": event["unit"], "logged_arm": event["arm"]}
                 ids[event["decision"]] = other.decide(**told).id, event["unit"]
             elif event["decision"] in ids and ids[event["decision"]][1] == "bob":
                 name, _ = ids[event["decision"]]

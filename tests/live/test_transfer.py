@@ -182,7 +182,7 @@ def variants(lines: list[str]) -> list[tuple[int, str, Any]]:
     found, seen = [], set()
     for place, line in enumerate(lines):
         event = json.loads(line)
-        kind = event["kind"], event.get("outcome"), "forced" in event, "arms" in event, "then" in event
+        kind = event["kind"], event.get("outcome"), "logged_arm" in event, "arms" in event, "then" in event
         if kind not in seen:
             seen.add(kind)
             fields = {name for name in event if name not in ("seq", "problem")}
@@ -220,9 +220,9 @@ def tried(folder: Path, agent: str, every: int, **more: Any) -> None:
     assert taken & NEVER == set()
 
 
-FINE = [("then", ...), ("noise", ...), ("value", -1), ("value", None)]
+FINE = [("then", ...), ("noise_cov", ...), ("value", -1), ("value", None)]
 NEVER = {"number", "context", "arm", "probability", "shares", "denoised", "sd", "outcome", "value", "what"}
-NEVER |= {"unheard of", "kind", "agent", "add", "retire", "restore", "then", "decisions", "noise"}
+NEVER |= {"unheard of", "kind", "agent", "add", "retire", "restore", "then", "decisions", "noise_cov"}
 
 
 @pytest.mark.slow
@@ -394,7 +394,7 @@ def test_a_table_out_and_in(tmp_path: Path) -> None:
     columns = ["unit", "arm", "probability", "reward", "context.steps", "context.sleep", "true.sleep"]
     for row, was in zip(rows, csv.DictReader(io.StringIO(table)), strict=True):
         assert {name: row[name] for name in columns} == {name: was[name] for name in columns}
-    assert [event["forced"] for event in new if event["kind"] == "decide"] == [
+    assert [event["logged_arm"] for event in new if event["kind"] == "decide"] == [
         event["arm"] for event in old if event["kind"] == "decide"
     ]
 
@@ -402,7 +402,7 @@ def test_a_table_out_and_in(tmp_path: Path) -> None:
 CHANGES: list[tuple[Callable[[str], str], str]] = [
     (lambda text: text.replace("context.steps", "context.stops"), "context.steps"),
     (lambda text: text.replace("arm,", "limb,", 1), "arm"),
-    (lambda text: text.replace("send", "sent"), "row 2.forced"),
+    (lambda text: text.replace("send", "sent"), "row 2.logged_arm"),
     (lambda text: text.replace("0.25", "a quarter"), "row 2(, |.)context.steps"),
     (lambda text: text.replace("0.25", "nan"), "row 2(, |.)context.steps"),
     (lambda text: text.replace("0.75", "inf"), "row 3.reward"),
@@ -469,7 +469,11 @@ def test_a_table_with_holes_changes_nothing(tmp_path: Path) -> None:
     ("agent", "table", "match"),
     [
         ("unfog-delayed", f"{HEAD},true.steps\n1,2,send,\n3,4,send,1\n", r"^row 3\.true\.sleep: missing"),
-        ("temporal", f"{HEAD},at\n1,2,send,9000\n3,4,send,8000\n", r"^row 3\.at: .* after "),
+        (
+            "temporal",
+            f"{HEAD},measured_at\n1,2,send,9000\n3,4,send,8000\n",
+            r"^row 3\.measured_at: .* after ",
+        ),
         ("unfog", f"{HEAD},key,reward\n1,2,send,,1\n3,4,send,there,2\n", r"^row 3\.reward: 2"),
         ("unfog", f"{HEAD},key\n1,2,send,\n3,5,send,there\n", r"^row 3\.key: 'there'"),
     ],
@@ -479,7 +483,7 @@ def test_a_row_that_could_not_come_after_those_before(
 ) -> None:
     with other(tmp_path) as store:
         walks = store.problem("walks", **terms(agent))
-        made = walks.decide({"steps": 3.0, "sleep": 4.0}, forced="send", key="there")
+        made = walks.decide({"steps": 3.0, "sleep": 4.0}, logged_arm="send", key="there")
         walks.reward(made.id, 1.0)
         untaken(walks, table, match)
 

@@ -35,9 +35,9 @@ BODIES: dict[str, dict[str, str]] = {
     "shadow": {"agent": '"naive"', "leave": "false"},
     "replay": {"verify": "false"},
 }
-MORE = ("at", "noise", "forced", "probability", "asked", "what", "name", "")
+MORE = ("measured_at", "noise_sd", "noise_cov", "logged_arm", "probability", "requests", "what", "name", "")
 LOOKS = ("belief", "expected", "diagnostics", "events", "history", "")
-QUERIES = ("unit", "context", "since", "limit", "arms", "at", "points", "noise", "x")
+QUERIES = ("unit", "context", "since", "limit", "arms", "measured_at", "points", "noise_sd", "noise_cov", "x")
 
 
 def made(dice: random.Random, ids: list[str]) -> tuple[str, str, str]:

@@ -72,8 +72,8 @@ class Client(threading.Thread):
         self._note(problem, "decide" if "decide" in path else verb, asked, found.body)
 
     def _note(self, problem: str, verb: str, asked: dict[str, Any], answer: dict[str, Any]) -> None:
-        answers = answer["decisions"] if "asked" in asked else [answer]
-        for one, told in zip(asked.get("asked", [asked]), answers, strict=True):
+        answers = answer["decisions"] if "requests" in asked else [answer]
+        for one, told in zip(asked.get("requests", [asked]), answers, strict=True):
             self.said.append(Said(problem, verb, one, told))
             if verb == "decide":
                 self._made[problem].append(told["id"])
@@ -84,7 +84,7 @@ class Client(threading.Thread):
             return f"{at(problem)}/{verb}", change(verb, chance)
         if verb == "batch":
             many = [{**context(chance), "key": f"{key}-{i}"} for i in range(chance.randint(1, 8))]
-            return f"{at(problem)}/decide", {"asked": many}
+            return f"{at(problem)}/decide", {"requests": many}
         if verb == "decide" or not made:
             return f"{at(problem)}/decide", {**context(chance), "key": key}
         body: dict[str, Any] = {"key": key}

@@ -162,7 +162,7 @@ def test_what_json_cannot_say_is_refused_here(client: Client) -> None:
         (lambda: walks.decide([np.inf, 0.0]), "context[0]"),
         (lambda: walks.decide({1: 0.0}), "context"),
         (lambda: walks.decide({"steps": object(), "sleep": 1.0}), "context.steps"),
-        (lambda: walks.decide([0.0, 0.0], at=datetime(2026, 1, 1)), "at"),
+        (lambda: walks.decide([0.0, 0.0], measured_at=datetime(2026, 1, 1)), "measured_at"),
         (lambda: walks.decide([0.0, 0.0], key="\n"), "key"),
         (lambda: client.take_in(["{}"], modules=["os"]), "modules"),
         (lambda: client.problem("a/b").about(), "name"),

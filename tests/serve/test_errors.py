@@ -33,9 +33,9 @@ def _service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 WORDS: list[tuple[str, Any, str]] = [
-    (DECIDE, {"asked": [3]}, "an object"),
-    (DECIDE, {"asked": 3}, "a list"),
-    (DECIDE, {"asked": []}, "1 of them, or more"),
+    (DECIDE, {"requests": [3]}, "an object"),
+    (DECIDE, {"requests": 3}, "a list"),
+    (DECIDE, {"requests": []}, "1 of them, or more"),
     (DECIDE, {"context": [1, 2], "unit": 3}, "text"),
     (DECIDE, {"context": [1, 2], "unit": ""}, "text that is not empty"),
     (DECIDE, {"context": [1, 2], "unit": "x" * 201}, "text of at most 200 characters"),

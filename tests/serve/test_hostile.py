@@ -71,7 +71,7 @@ def test_what_is_no_json_is_400(place: Place) -> None:
 def test_what_is_no_such_field_is_422_and_named(place: Place) -> None:
     for body, field in [
         *((context(x), "context.steps") for x in ('"1"', "true", "[]", "{}", "1e308", "1" + "0" * 400)),
-        *((b"[]", "asked"), (b"1", "body"), (b'"a"', "body"), (b"null", "body"), (b"true", "body")),
+        *((b"[]", "requests"), (b"1", "body"), (b'"a"', "body"), (b"null", "body"), (b"true", "body")),
         *((b"{}", "context"), (b'{"context": null}', "context"), (b'{"context": {}}', "context.steps")),
         (b'{"context": {"steps": 1, "sleep": 1, "more": 1}}', "context.more"),
         (b'{"context": {"steps": 1, "sleep": 1}, "more": 1}', "more"),
@@ -83,14 +83,14 @@ def test_what_is_no_such_field_is_422_and_named(place: Place) -> None:
         (b'{"context": {"steps": 1, "sleep": 1}, "key": "%s"}' % (b"k" * 5000), "key"),
         (b'{"context": {"steps": 1, "sleep": 1}, "arms": ["nobody"]}', "arms"),
         (b'{"context": {"steps": 1, "sleep": 1}, "arms": {"send": [1e308, 1]}}', "arms.send"),
-        (b'{"context": {"steps": 1, "sleep": 1}, "at": "now"}', "at"),
-        (b'{"context": {"steps": 1, "sleep": 1}, "noise": [[1, 2], [2, 1]]}', "noise"),
-        (b'{"context": {"steps": 1, "sleep": 1}, "forced": "nobody"}', "forced"),
-        (b'{"context": {"steps": 1, "sleep": 1}, "forced": "send", "probability": 0}', "probability"),
+        (b'{"context": {"steps": 1, "sleep": 1}, "measured_at": "now"}', "measured_at"),
+        (b'{"context": {"steps": 1, "sleep": 1}, "noise_cov": [[1, 2], [2, 1]]}', "noise_cov"),
+        (b'{"context": {"steps": 1, "sleep": 1}, "logged_arm": "nobody"}', "logged_arm"),
+        (b'{"context": {"steps": 1, "sleep": 1}, "logged_arm": "send", "probability": 0}', "probability"),
         (b'{"context": {"steps": 1, "sleep": 1}, "probability": 0.5}', "probability"),
-        (b'{"asked": [{"context": {"steps": 1, "sleep": 1}}, {"context": 1}]}', "asked[1].context"),
-        (b'{"asked": [{"context": {"steps": 1, "sleep": 1}}], "key": "k"}', "key"),
-        (b"[" + b",".join([b'{"context": {"steps": 1, "sleep": 1}}'] * 1001) + b"]", "asked"),
+        (b'{"requests": [{"context": {"steps": 1, "sleep": 1}}, {"context": 1}]}', "requests[1].context"),
+        (b'{"requests": [{"context": {"steps": 1, "sleep": 1}}], "key": "k"}', "key"),
+        (b"[" + b",".join([b'{"context": {"steps": 1, "sleep": 1}}'] * 1001) + b"]", "requests"),
     ]:
         found = place.refused(request(body=body))
         assert (found.status, found.problem["field"]) == (422, field), found.problem

@@ -37,7 +37,7 @@ def test_many_arms_in_one_decision_are_not_short(vectors: bool) -> None:
         names = [f"a{i}" for i in range(number)]
         body = schemas.Ask(context={}, arms={one: [1.0] for one in names} if vectors else names)
         assert DECIDE.short(body) is short
-    assert not DECIDE.short(schemas.Asks(asked=[schemas.Ask(context={})]))
+    assert not DECIDE.short(schemas.Asks(requests=[schemas.Ask(context={})]))
 
 
 @pytest.fixture

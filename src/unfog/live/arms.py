@@ -60,9 +60,9 @@ class Arms:
             raise InputError("arms", "none are left", "arms that may be chosen: add some, or restore some")
         if self.frozen is not None and self.frozen not in choice:
             raise InputError("arms", repr(list(choice)), f"{self.frozen!r} among them: it is frozen")
-        forced = ask.request.get("forced")
-        if forced is not None and forced not in (choice if ask.arms else self.place):
-            raise InputError("forced", repr(forced), ", ".join(choice))
+        logged_arm = ask.request.get("logged_arm")
+        if logged_arm is not None and logged_arm not in (choice if ask.arms else self.place):
+            raise InputError("logged_arm", repr(logged_arm), ", ".join(choice))
 
     def _check_active(self, field: str, name: str) -> None:
         if not self.active.get(name):
@@ -98,11 +98,11 @@ class Arms:
         return {"arm": arm, "probability": chance, "shares": chances}
 
     def obeyed(self, ask: Ask, choice: dict[str, Any]) -> dict[str, Any]:
-        """The choice that is carried out: the agent's, unless an arm is frozen or the caller forced one."""
+        """The choice that is carried out: the agent's, unless an arm is frozen or somebody else chose."""
         if self.frozen is not None:
             choice = {"arm": self.frozen, "probability": 1.0, "shares": {self.frozen: 1.0}, "frozen": True}
-        if "forced" in ask.request:
-            choice = choice | {"arm": ask.request["forced"], "probability": ask.request.get("given")}
+        if "logged_arm" in ask.request:
+            choice = choice | {"arm": ask.request["logged_arm"], "probability": ask.request.get("given")}
         return choice
 
     def probabilities(self, body: Mapping[str, Any]) -> dict[str, float]:

@@ -72,7 +72,7 @@ class Decide(Command):
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
         """An event without a body: the arm is not known yet."""
         state.arms.check(self.ask)
-        state.runners.refuse(self.ask.unit, state.moment(self.ask))
+        state.runners.refuse(self.ask, state.moment(self.ask))
         return Event(state.id_of(state.number), {})
 
     def apply(self, state: State, event: Event, now: float) -> Event:

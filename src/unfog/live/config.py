@@ -71,6 +71,14 @@ def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] 
     return reward
 
 
+def check_sd(field: str, value: object) -> float:
+    """The standard deviation as a float; InputError unless its square is a variance that can be used."""
+    sd = validation.positive(field, value)
+    if not validation.SMALLEST <= sd**2 <= LARGEST:
+        raise InputError(field, value, f"a number from {validation.SMALLEST**0.5:g} to {LARGEST**0.5:g}")
+    return sd
+
+
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 LONGEST = 100 * 365 * 86_400.0
 ALLOWED = 'a number of seconds, or text such as "45s", "30m", "12h", "7d", "2w"; None for no end'
@@ -120,10 +128,7 @@ def _check_reward_sd(field: str, value: Any, rewards: str) -> float | None:
         if value is not None:
             raise InputError(field, value, "None: rewards of 0 or 1 have no spread of their own")
         return None
-    sd = validation.positive(field, 1.0 if value is None else value)
-    if not validation.SMALLEST <= sd**2 <= LARGEST:
-        raise InputError(field, value, f"a number from {validation.SMALLEST**0.5:g} to {LARGEST**0.5:g}")
-    return sd
+    return check_sd(field, 1.0 if value is None else value)
 
 
 def _check_reward_range(field: str, value: Any, rewards: str) -> list[float] | None:

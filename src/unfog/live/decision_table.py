@@ -1,6 +1,6 @@
 """Export and import of decisions as a table, one row each.
 
-Decisions that were made elsewhere are imported as forced ones, with their rewards and true contexts.
+Decisions that were made elsewhere are imported with their logged arms, rewards and true contexts.
 """
 
 import json
@@ -77,7 +77,7 @@ def from_table(problem: "Problem", table: IO[str]) -> int:
     """Import decisions made elsewhere, one per row, and return how many. If a row is refused, all are.
 
     Columns: `context.<name>` or `<name>` for every coordinate, empty where it was lost; `arm`; and as far as
-    they are known `reward`, `probability`, `unit`, `key`, `at`, `true.<name>`. Without a `key`, the
+    they are known `reward`, `probability`, `unit`, `key`, `measured_at`, `true.<name>`. Without a `key`, the
     `decision` is the key, so that importing a table again changes nothing. Other columns that `as_table`
     writes are ignored. So are rows whose `outcome` is `erased`: there is no context to learn from.
     """
@@ -115,7 +115,7 @@ def _check_columns(problem: "Problem", columns: Sequence[str], contexts: Mapping
     """Raise InputError if a column is missing, unknown, or there twice."""
     check_there(columns, "arm", "arm")
     others = [f"{part}.{name}" for part in PARTS[1:] for name in problem.terms.context]
-    known = [*contexts.values(), *FIRST, "key", "at", *others]
+    known = [*contexts.values(), *FIRST, "key", "measured_at", *others]
     for i, column in enumerate(columns):
         if column not in known:
             raise InputError(column or f"column {i + 1}", "no such column", ", ".join(known))
@@ -133,7 +133,7 @@ def _read_row(
         raise InputError(f"row {row_number}, arm", "nothing", "the arm that was chosen")
     arguments: dict[str, Any] = {"context": {name: read(column) for name, column in contexts.items()}}
     arguments |= {name: row[name] for name in ("unit", "key") if row.get(name)}
-    arguments |= {name: read(name) for name in ("probability", "at") if row.get(name)}
+    arguments |= {name: read(name) for name in ("probability", "measured_at") if row.get(name)}
     if "key" not in arguments and row.get("decision"):
         arguments["key"] = row["decision"]
         if row["decision"].partition("-")[2] == problem.terms.uid[:8]:
@@ -141,7 +141,7 @@ def _read_row(
             raise InputError(f"row {row_number}, decision", row["decision"], allowed)
     true = {name: read(f"true.{name}") for name in problem.terms.context}
     known = {name: value for name, value in true.items() if value is not None}
-    return Row(row_number, {**arguments, "forced": row["arm"]}, read("reward"), known)
+    return Row(row_number, {**arguments, "logged_arm": row["arm"]}, read("reward"), known)
 
 
 def _try_rows(problem: "Problem", rows: Iterable[Row]) -> list[Row]:

@@ -13,7 +13,8 @@ What another agent would have earned is estimated by the mean of r q / p: r is t
 q are the probabilities of its arm under the agent in charge and under the other one. The mean is unbiased if
 p is above zero wherever q is. So a decision has no weight q / p where the other agent might have taken an arm
 that could not be taken: because one arm was frozen, or because epsilon was 0 and the agent was certain.
-For a forced arm p is the probability that the caller reported; without one the decision has no weight.
+For an arm that somebody else chose p is the probability that the caller reported; without one the decision
+has no weight.
 
 The newest decisions are kept in memory (`Ring`), each as a row of numbers (`row`), in arrays that grow and
 drop what is old (`Columns`). A ring is read from the log when it is first needed, and later continues after
@@ -261,8 +262,8 @@ def _compare_shadow(
 
 
 def _lowest_probability(around: Around, body: Mapping[str, Any]) -> float:
-    """The lowest probability of any arm that could be chosen; NaN if the caller forced one."""
-    if "forced" in body:
+    """The lowest probability of any arm that could be chosen; NaN if somebody else chose."""
+    if "logged_arm" in body:
         return nan
     shares, arms = body["shares"], len(around.choice(body))
     epsilon = 0.0 if body.get("frozen") else around.epsilon
@@ -272,7 +273,7 @@ def _lowest_probability(around: Around, body: Mapping[str, Any]) -> float:
 
 def agreement(body: Mapping[str, Any], shadow: Mapping[str, Any]) -> float:
     """Whether a shadow took the same arm, 0 or 1; NaN if the agent did not choose freely."""
-    free = "forced" not in body and not body.get("frozen")
+    free = "logged_arm" not in body and not body.get("frozen")
     return float(shadow["arm"] == body["arm"]) if free else nan
 
 
@@ -282,7 +283,7 @@ def weight(around: Around, body: Mapping[str, Any], shadow: Mapping[str, Any]) -
     choice = around.choice(body)
     if not chance:
         return nan
-    if "forced" not in body:
+    if "logged_arm" not in body:
         epsilon = 0.0 if body.get("frozen") else around.epsilon
         might = shares if around.epsilon == 0 else choice
         if not epsilon and any(body["shares"].get(name, 0.0) <= 0 for name in might):

@@ -26,7 +26,7 @@ from unfog.live.commands import (
 from unfog.live.errors import ConflictError, NotFoundError
 from unfog.live.history import MOST, Around, Asked
 from unfog.live.processor import Done, Processor
-from unfog.live.requests import Ask, Decision, Receipt
+from unfog.live.requests import Ask, Decision, Receipt, check_requests, in_place, refuse_keys
 from unfog.live.state import OBEYED, State
 from unfog.validation import InputError, check_keywords, count, display, nearest
 
@@ -68,37 +68,50 @@ class Problem:
         unit: str | None = None,
         arms: Any = None,
         key: str | None = None,
-        at: Any = None,
-        noise: Any = None,
-        forced: str | None = None,
+        measured_at: Any = None,
+        noise_sd: Any = None,
+        noise_cov: Any = None,
+        logged_arm: str | None = None,
         probability: float | None = None,
     ) -> Decision:
         """Choose an arm for a noisy context: a mapping by name, a sequence or an array; None: lost.
 
-        `unit` says whose context it is; `arms` restricts the arms for this decision; `at` is the time of the
-        reading, for agents that use time; `noise` is the noise covariance of this reading alone. `forced` is
-        an arm that somebody else has chosen, with this `probability`. The same `key` gives the same answer.
+        `unit` says whose context it is; `arms` restricts the arms for this decision; `measured_at` is the
+        time of the reading, for agents that use time. `noise_sd` is how far this reading alone may be off, as
+        a standard deviation: a number for all coordinates, or a mapping by name, where the others keep the
+        noise of the channel; `noise_cov` says the same as a covariance matrix. `logged_arm` is an arm that
+        somebody else has chosen, with this `probability`. The same `key` gives the same answer.
         """
-        ask = requests.ask(self._config, context, unit, arms, at, noise, forced, probability)
+        ask = requests.ask(
+            self._config,
+            context,
+            unit=unit,
+            arms=arms,
+            measured_at=measured_at,
+            noise_sd=noise_sd,
+            noise_cov=noise_cov,
+            logged_arm=logged_arm,
+            probability=probability,
+        )
         done = self._act(Decide(ask), key)
         all_arms = self._read_arms() if done.arms is None else done.arms
         chances, shadows = all_arms.probabilities(done.body), all_arms.shadows(done.body)
         return requests.decision(done.decision or "", done.body, chances, shadows)
 
-    def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
+    def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Make several decisions with one commit; each request is a mapping of the arguments of `decide`.
 
         If one request is refused, none is carried out.
         """
-        batch = requests.several("asked", asked)
+        batch = check_requests("requests", requests)
         with self.processor.together():
             asks = []
             for i, request in enumerate(batch):
-                with requests.in_place(f"asked[{i}]"):
+                with in_place(f"requests[{i}]"):
                     asks.append(self._check_decide(**request))
-            requests.refuse_keys("asked", [request.get("key") for request in batch], asks)
+            refuse_keys("requests", [request.get("key") for request in batch], asks)
             state = self.processor.cache.get(self.name)
-            state.runners.refuse_together("asked", asks, state.number)
+            state.runners.refuse_together("requests", asks, state.number)
             return [self.decide(**request) for request in batch]
 
     def _check_decide(self, context: Any, *, key: str | None = None, **arguments: Any) -> Ask:
@@ -211,10 +224,17 @@ class Problem:
             return inspection.belief(state, _check_unit(state, unit))
 
     def expected(
-        self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
+        self,
+        context: Any,
+        *,
+        unit: str | None = None,
+        arms: Any = None,
+        measured_at: Any = None,
+        noise_sd: Any = None,
+        noise_cov: Any = None,
     ) -> "xr.Dataset":
         """The expected reward of each arm in this context; nothing is decided or learnt."""
-        ask = requests.ask(self._config, context, unit, arms, at, noise)
+        ask = requests.ask(self._config, context, unit, arms, measured_at, noise_sd, noise_cov)
         with self._locked_state() as state:
             state.arms.check(ask)
             return inspection.expected(state, ask)

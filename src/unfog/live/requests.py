@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog import validation
-from unfog.live.config import Made
+from unfog.live.config import Made, check_sd
 from unfog.live.errors import ConflictError
 from unfog.maths.arrays import Array
 from unfog.validation import LARGEST, InputError, check_keywords, display
 
-ASKED = ("context", "unit", "arms", "key", "at", "noise", "forced", "probability")
-REQUEST = ("context", "unit", "arms", "at", "noise", "forced", "given")  # the fields of a request in the log
+READING = ("measured_at", "noise_sd", "noise_cov")
+ARGUMENTS = ("context", "unit", "arms", "key", *READING, "logged_arm", "probability")  # of `decide`
+REQUEST = ("context", "unit", "arms", *READING, "logged_arm", "given")  # the fields of a request in the log
 
 WORDS = {
     "learnt": "learnt",
@@ -42,8 +43,8 @@ class Ask(NamedTuple):
     unit: str  # "" where none is named
     arms: list[str] | None  # those that may be chosen; None: all
     vectors: dict[str, Any] | None  # of arms that come with the decision
-    at: float | None
-    noise: Array | None  # (1, d, d)  in the agent's units
+    measured_at: float | None
+    noise_cov: Array | None  # (1, d, d)  in the agent's units
 
 
 @check_keywords
@@ -64,7 +65,7 @@ class Decision(NamedTuple):
 
     id: str
     arm: str
-    probability: float | None  # of this arm; None where it was forced and no probability was told
+    probability: float | None  # of this arm; None where somebody else chose it and no probability was told
     probabilities: dict[str, float]  # with which the agent takes each arm that might be chosen
     denoised: dict[str, float]  # the context as it is believed to be
     sd: dict[str, float]  # how uncertain that is: standard deviations
@@ -101,9 +102,10 @@ def ask(
     context: Any,
     unit: object = None,
     arms: Any = None,
-    at: object = None,
-    noise: Any = None,
-    forced: object = None,
+    measured_at: object = None,
+    noise_sd: Any = None,
+    noise_cov: Any = None,
+    logged_arm: object = None,
     probability: object = None,
 ) -> Ask:
     """Check the arguments of a request."""
@@ -112,14 +114,13 @@ def ask(
         request["unit"] = validation.check_name("unit", unit)
     if arms is not None:
         request["arms"] = _check_arms(arms)
-    if at is not None:
-        request["at"] = _check_time(at)
-    if noise is not None:
-        request["noise"] = validation.covariance("noise", noise, len(config.terms.context)).tolist()
-    if forced is not None:
-        request["forced"] = validation.check_name("forced", forced)
+    if measured_at is not None:
+        request["measured_at"] = _check_time(measured_at)
+    request |= _check_noise(noise_sd, noise_cov, config.terms.context)
+    if logged_arm is not None:
+        request["logged_arm"] = validation.check_name("logged_arm", logged_arm)
     if probability is not None:
-        request["given"] = _check_probability(probability, forced)
+        request["given"] = _check_probability(probability, logged_arm)
     return read(config, request)
 
 
@@ -185,22 +186,43 @@ def _check_arms(arms: Any) -> Any:
     return vectors if isinstance(arms, Mapping) else list(vectors)
 
 
+def _check_noise(sd: Any, cov: Any, coordinates: Sequence[str]) -> dict[str, Any]:
+    """The noise of a reading as it is logged, if it has its own: standard deviations, or a covariance."""
+    if sd is not None and cov is not None:
+        raise InputError("noise_cov", "given beside noise_sd", "one of the two")
+    if cov is not None:
+        return {"noise_cov": validation.covariance("noise_cov", cov, len(coordinates)).tolist()}
+    return {} if sd is None else {"noise_sd": _check_noise_sd(sd, coordinates)}
+
+
+def _check_noise_sd(value: Any, coordinates: Sequence[str]) -> float | dict[str, float]:
+    """A standard deviation for all coordinates, or those of some by name."""
+    if not isinstance(value, Mapping):
+        return check_sd("noise_sd", value)
+    for name in value:
+        if name not in coordinates:
+            raise InputError(f"noise_sd.{name}", "no such coordinate", ", ".join(coordinates))
+    if not value:
+        raise InputError("noise_sd", value, "a number, or numbers by the names of coordinates")
+    return {name: check_sd(f"noise_sd.{name}", value[name]) for name in coordinates if name in value}
+
+
 def _check_time(at: object) -> float:
     allowed = "a number, or a datetime with its time zone"
     try:
         if isinstance(at, datetime) and at.tzinfo is None:
-            raise InputError("at", f"{at.isoformat()} has no time zone", allowed)
-        return at.timestamp() if isinstance(at, datetime) else number("at", at, allowed)
+            raise InputError("measured_at", f"{at.isoformat()} has no time zone", allowed)
+        return at.timestamp() if isinstance(at, datetime) else number("measured_at", at, allowed)
     except (OverflowError, OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError("at", display(at), allowed) from None
+        raise InputError("measured_at", display(at), allowed) from None
 
 
-def _check_probability(value: object, forced: object) -> float:
-    allowed = "a number above 0 and at most 1, and only where an arm is forced"
+def _check_probability(value: object, logged_arm: object) -> float:
+    allowed = "a number above 0 and at most 1, and only with a logged_arm"
     chance = number("probability", value, allowed)
-    if forced is None or not 0 < chance <= 1:
+    if logged_arm is None or not 0 < chance <= 1:
         raise InputError("probability", display(value), allowed)
     return chance
 
@@ -219,7 +241,7 @@ def read(config: Made, request: dict[str, Any]) -> Ask:
             raise InputError(f"context.{missing}", None, allowed)
         present = ~np.isnan(raw)
         noisy, mask = np.where(present, noisy, 0.0), present.astype(np.float64)
-    arms, noise = request.get("arms"), request.get("noise")
+    arms, noise_cov = request.get("arms"), _read_noise(config, request)
     return Ask(
         request,
         noisy,
@@ -227,20 +249,38 @@ def read(config: Made, request: dict[str, Any]) -> Ask:
         request.get("unit", ""),
         None if arms is None else list(arms),
         arms if isinstance(arms, dict) else None,
-        request.get("at"),
-        None if noise is None else config.units.noise(np.asarray([noise])),
+        request.get("measured_at"),
+        None if noise_cov is None else config.units.noise(noise_cov[None]),
     )
 
 
-def several(field: str, batch: Any) -> list[dict[str, Any]]:
+def _read_noise(config: Made, request: Mapping[str, Any]) -> Array | None:
+    """The noise covariance of this reading alone, (d, d), in the caller's units.
+
+    Coordinates whose standard deviation was not given keep the noise of the channel.
+    """
+    sd = request.get("noise_sd")
+    if sd is None:
+        return np.asarray(request["noise_cov"]) if "noise_cov" in request else None
+    names = config.terms.context
+    sds = sd if isinstance(sd, dict) else dict.fromkeys(names, sd)
+    cov = np.array(config.channel.noise_cov, float)
+    for i, name in enumerate(names):
+        if name in sds:
+            cov[i, :] = cov[:, i] = 0.0
+            cov[i, i] = sds[name] ** 2
+    return cov
+
+
+def check_requests(field: str, batch: Any) -> list[dict[str, Any]]:
     """Check a list of requests, each a mapping of the arguments of `decide`."""
     items = validation.as_list(field, batch, "a list of mappings, one for each decision")
     for i, item in enumerate(items):
         if not isinstance(item, Mapping):
-            raise InputError(f"{field}[{i}]", display(item), f"a mapping with {', '.join(ASKED)}")
+            raise InputError(f"{field}[{i}]", display(item), f"a mapping with {', '.join(ARGUMENTS)}")
         for name in item:
-            if name not in ASKED:
-                raise InputError(f"{field}[{i}].{name}", "no such field", ", ".join(ASKED))
+            if name not in ARGUMENTS:
+                raise InputError(f"{field}[{i}].{name}", "no such field", ", ".join(ARGUMENTS))
         if "context" not in item:
             raise InputError(f"{field}[{i}].context", "missing", "the context of a decision")
     return [dict(item) for item in items]

@@ -94,9 +94,11 @@ class Runners(Mapping[str, Runner]):
         """After how many rounds, at most, an agent learns from a round again; 0: never."""
         return max(runner.lag for runner in self._runners.values())
 
-    def refuse(self, unit: str, moment: Moment) -> None:
-        """Raise InputError if the agent in charge cannot use this unit, time or noise covariance."""
-        _check_reading(self.obeyed, unit, moment)
+    def refuse(self, ask: Ask, moment: Moment) -> None:
+        """Raise InputError if the agent in charge cannot use the unit, time or noise of this request."""
+        _check_reading(
+            self.obeyed, ask.unit, moment, "noise_sd" if "noise_sd" in ask.request else "noise_cov"
+        )
 
     def refuse_together(self, field: str, asks: Sequence[Ask], number: int) -> None:
         """Raise InputError if the agent in charge cannot decide these requests one after the other.
@@ -107,10 +109,12 @@ class Runners(Mapping[str, Runner]):
         for i, ask in enumerate(asks):
             if agent.can.look_back is not None and ask.unit != asks[0].unit:
                 raise InputError(f"{field}[{i}].unit", repr(ask.unit), "one unit, for this agent")
-            now = float(number + i) if ask.at is None else ask.at
+            now = float(number + i) if ask.measured_at is None else ask.measured_at
             if agent.can.use_time is not None and now < last.get(ask.unit, now):
                 before = last[ask.unit]
-                raise InputError(f"{field}[{i}].at", f"{now} after {before}", "times that never go back")
+                raise InputError(
+                    f"{field}[{i}].measured_at", f"{now} after {before}", "times that never go back"
+                )
             last[ask.unit] = now
 
     def choose(
@@ -225,14 +229,14 @@ class Runners(Mapping[str, Runner]):
             self._runners[name].fill(runner_content, self._config.knowledge(features))
 
 
-def _check_reading(runner: Runner, unit: str, moment: Moment) -> None:
+def _check_reading(runner: Runner, unit: str, moment: Moment, noise_field: str = "noise_cov") -> None:
     """Raise InputError if an agent cannot use this unit, time or noise covariance."""
     runner.check_unit(unit)
     name, channel = repr(runner.agent.name), runner.memory(unit).denoiser
     if runner.agent.can.use_time is None:
         if moment.noise is not None:
             allowed = f"none: to the denoiser of {name} all readings are alike"
-            raise InputError("noise", "given for one reading", allowed)
+            raise InputError(noise_field, "given for one reading", allowed)
         return
     moment = runner.agent.can.use_time.stamp(channel, moment)
     runner.agent.can.use_time.before(runner.setup.denoiser, channel, moment)
@@ -275,8 +279,8 @@ class State:
 
     def moment(self, ask: Ask) -> Moment:
         """The time of a reading, and its noise covariance if it has its own."""
-        at = None if ask.at is None else np.asarray([ask.at])
-        return Moment(np.asarray(self.number), at, ask.noise)
+        at = None if ask.measured_at is None else np.asarray([ask.measured_at])
+        return Moment(np.asarray(self.number), at, ask.noise_cov)
 
     def decide(self, ask: Ask, time: float) -> dict[str, Any]:
         """Make a decision, and return the body of its event, which is applied already."""

@@ -72,7 +72,7 @@ class Store:
         within `reward_range` if you give one, or "binary": 0 or 1. `prior_mean` and `prior_cov` are the prior
         of theta, the reward coefficients. `channel` describes how contexts are measured: the `channel` of a
         result of `unfog.calibrate`, or a mapping; None: nothing is known of the noise. Contexts are
-        standardised, unless `standardise` is off. In a share `epsilon` of decisions an arm is drawn uniformly.
+        standardised, unless `standardise` is off. A share `epsilon` of arms is drawn uniformly.
         `reward_window` and `context_window` are how long a reward and a true context may take, such as "30m";
         without a reward the `default_reward` is learnt; `update` is "immediate" or "at_close" (when
         the reward window is over); and `reward_aggregation` says what several rewards of one decision are

@@ -317,18 +317,18 @@ def _check_request(state: State, body: Body) -> Ask:
         if value_now is None or value_now != value or type(value_now) is not type(value):
             raise InputError(name, display(value), "as it is logged")
     state.arms.check(ask)
-    state.runners.refuse(ask.unit, state.moment(ask))
+    state.runners.refuse(ask, state.moment(ask))
     return ask
 
 
 def _check_chosen_arm(state: State, ask: Ask, body: Body) -> None:
     """Check the arm that was taken, whether the agent or the caller chose it."""
-    forced = body.get("forced")
-    if forced is None:
+    logged_arm = body.get("logged_arm")
+    if logged_arm is None:
         _check_choice(state, ask, body)
         return
-    if body["arm"] != forced:
-        raise InputError("arm", display(body["arm"]), forced)
+    if body["arm"] != logged_arm:
+        raise InputError("arm", display(body["arm"]), logged_arm)
     if body["probability"] != body.get("given") or type(body["probability"]) is bool:
         raise InputError("probability", display(body["probability"]), "that which was given, if any was")
     _check_shares(state, ask, body["shares"])

@@ -20,12 +20,11 @@ import numpy as np
 from unfog import validation
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
-from unfog.live import requests
 from unfog.live.backend import LAST
 from unfog.live.config import FIELDS, GivenTerms, Terms, refuse_unknown, with_terms
 from unfog.live.errors import NotFoundError, StoreError
 from unfog.live.inspection import dataset_from_json
-from unfog.live.requests import ASKED, Decision, Receipt
+from unfog.live.requests import ARGUMENTS, Decision, Receipt, check_requests
 from unfog.live.snapshot import Replayed
 from unfog.serve import errors
 from unfog.serve.errors import ServiceError
@@ -204,9 +203,10 @@ class Remote:
         unit: str | None = None,
         arms: Any = None,
         key: str | None = None,
-        at: Any = None,
-        noise: Any = None,
-        forced: str | None = None,
+        measured_at: Any = None,
+        noise_sd: Any = None,
+        noise_cov: Any = None,
+        logged_arm: str | None = None,
         probability: float | None = None,
     ) -> Decision:
         """Choose an arm for a noisy context, as `unfog.live.Problem.decide` does."""
@@ -215,22 +215,23 @@ class Remote:
             "unit": unit,
             "arms": arms,
             "key": _ensure_key(key),
-            "at": at,
-            "noise": noise,
+            "measured_at": measured_at,
+            "noise_sd": noise_sd,
+            "noise_cov": noise_cov,
         }
-        body = arguments_to_json({**args, "forced": forced, "probability": probability})
+        body = arguments_to_json({**args, "logged_arm": logged_arm, "probability": probability})
         return Decision(**self.client.post(f"{self._path}/decide", body, again=True))
 
-    def decide_many(self, asked: Iterable[Mapping[str, Any]]) -> list[Decision]:
+    def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Make several decisions with one commit; if one is refused, all are."""
-        decisions = requests.several("asked", asked)
+        decisions = check_requests("requests", requests)
         bodies = [
-            arguments_to_json({**one, "key": _ensure_key(one.get("key"))}, f"asked[{i}].")
+            arguments_to_json({**one, "key": _ensure_key(one.get("key"))}, f"requests[{i}].")
             for i, one in enumerate(decisions)
         ]
         if not bodies:
             return []
-        reply = self.client.post(f"{self._path}/decide", {"asked": bodies}, again=True)
+        reply = self.client.post(f"{self._path}/decide", {"requests": bodies}, again=True)
         return [Decision(**one) for one in reply["decisions"]]
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
@@ -331,10 +332,18 @@ class Remote:
         return dataset_from_json(self.client.get(f"{self._path}/belief", unit=unit))
 
     def expected(
-        self, context: Any, *, unit: str | None = None, arms: Any = None, at: Any = None, noise: Any = None
+        self,
+        context: Any,
+        *,
+        unit: str | None = None,
+        arms: Any = None,
+        measured_at: Any = None,
+        noise_sd: Any = None,
+        noise_cov: Any = None,
     ) -> "xr.Dataset":
         """The expected reward of each arm in this context; nothing is decided or learnt."""
-        args = arguments_to_json({"context": context, "arms": arms, "at": at, "noise": noise})
+        noise = {"noise_sd": noise_sd, "noise_cov": noise_cov}
+        args = arguments_to_json({"context": context, "arms": arms, "measured_at": measured_at, **noise})
         query = {name: json.dumps(value) for name, value in args.items()}
         return dataset_from_json(self.client.get(f"{self._path}/expected", unit=unit, **query))
 
@@ -421,8 +430,8 @@ def _term_to_json(name: str, value: Any, terms: Mapping[str, Any]) -> Any:
 def arguments_to_json(args: Mapping[str, Any], field: str = "") -> dict[str, Any]:
     """The arguments of a decision as JSON values; None is left out."""
     for name in args:
-        if name not in ASKED:
-            raise InputError(f"{field}{name}", "no such field", ", ".join(ASKED))
+        if name not in ARGUMENTS:
+            raise InputError(f"{field}{name}", "no such field", ", ".join(ARGUMENTS))
     return {
         name: plain(f"{field}{name}", value)
         for name, value in args.items()

@@ -49,7 +49,7 @@ def decide(call: Call) -> dict[str, Any]:
     if isinstance(call.body, Asks):
         if call.key is not None:
             raise InputError("Idempotency-Key", repr(call.key), "a `key` in each decision of a batch")
-        requests = [one.model_dump(exclude_unset=True) for one in call.body.asked]
+        requests = [one.model_dump(exclude_unset=True) for one in call.body.requests]
         return {"decisions": [decision_to_json(one) for one in call.problem.decide_many(requests)]}
     ask: Ask = call.body
     decision = call.problem.decide(
@@ -57,9 +57,10 @@ def decide(call: Call) -> dict[str, Any]:
         unit=ask.unit,
         arms=ask.arms,
         key=call.once(ask.key),
-        at=ask.at,
-        noise=ask.noise,
-        forced=ask.forced,
+        measured_at=ask.measured_at,
+        noise_sd=ask.noise_sd,
+        noise_cov=ask.noise_cov,
+        logged_arm=ask.logged_arm,
         probability=ask.probability,
     )
     return decision_to_json(decision)

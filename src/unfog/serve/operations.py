@@ -12,6 +12,7 @@ from unfog.serve import handlers, schemas
 from unfog.serve.errors import JSON, LINES
 from unfog.serve.responses import Call
 
+READING = ("context", "unit", "arms", "measured_at", "noise_sd", "noise_cov")
 PROBLEM = "/v1/problems/{name}"
 DECISION = PROBLEM + "/decisions/{id}"
 FEW = 100  # arms in a request for a decision, as names or vectors: more of them take long
@@ -92,7 +93,10 @@ OPERATIONS = (
     Operation(handlers.fingerprint, f"{PROBLEM}/fingerprint", "read"),
     Operation(handlers.belief, f"{PROBLEM}/belief", "read", query=("unit",)),
     Operation(
-        handlers.expected, f"{PROBLEM}/expected", "read", query=("context", "unit", "arms", "at", "noise")
+        handlers.expected,
+        f"{PROBLEM}/expected",
+        "read",
+        query=READING,
     ),
     Operation(handlers.history, f"{PROBLEM}/history", "read", beside=True, query=("unit", "points")),
     Operation(handlers.diagnostics, f"{PROBLEM}/diagnostics", "read"),

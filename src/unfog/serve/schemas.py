@@ -72,6 +72,13 @@ Arms = Annotated[
     ),
 ]
 Matrix = Annotated[Any, _with_schema(float | list[float] | list[list[float]], description="Numbers.")]
+StandardDeviations = Annotated[
+    Any,
+    _with_schema(
+        float | dict[str, float] | None,
+        description="A standard deviation for all coordinates, or those of some by name.",
+    ),
+]
 Span = Annotated[
     Any,
     _with_schema(
@@ -95,16 +102,17 @@ class Ask(Body):
     unit: Name | None = None
     arms: Arms = None
     key: Name | None = None
-    at: float | None = None
-    noise: Matrix = None
-    forced: Name | None = None
+    measured_at: float | None = None
+    noise_sd: StandardDeviations = None
+    noise_cov: Matrix = None
+    logged_arm: Name | None = None
     probability: Annotated[float, Field(gt=0, le=1)] | None = None
 
 
 class Asks(Body):
     """Several decisions, with one commit; where one is refused, so are all."""
 
-    asked: Annotated[list[Ask], Field(min_length=1, max_length=MOST)]
+    requests: Annotated[list[Ask], Field(min_length=1, max_length=MOST)]
 
 
 class Reward(Body):

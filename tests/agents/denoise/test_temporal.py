@@ -361,15 +361,17 @@ def test_the_belief_stays_a_belief(rounds: int) -> None:
 def test_bad_input_is_refused_by_name() -> None:
     denoiser, tale = Temporal(window=3), story(1, "all")
     parameters, state, _ = filtered(denoiser, told(TEMPOS["all"]), tale)
-    with pytest.raises(InputError, match=r"^at: .* allowed: times that never go back, on the calibration's"):
+    with pytest.raises(
+        InputError, match=r"^measured_at: .* allowed: times that never go back, on the calibration's"
+    ):
         denoiser.before(parameters, state, Moment(np.asarray(12), np.asarray(tale.at[-1] - 1)))
     fresh = denoiser.start(parameters)
     for no_time in (np.nan, np.inf, -np.inf):
         for now in (state, fresh):
-            with pytest.raises(InputError, match=r"^at: -?(nan|inf); allowed: times: numbers"):
+            with pytest.raises(InputError, match=r"^measured_at: -?(nan|inf); allowed: times: numbers"):
                 denoiser.before(parameters, now, Moment(np.asarray(12), np.asarray(no_time)))
     since = denoiser.setup(told(TEMPOS["all"]._replace(since=40.0)), None)
-    with pytest.raises(InputError, match=r"^at: 0\.0 after 40\.0, where the calibration ended"):
+    with pytest.raises(InputError, match=r"^measured_at: 0\.0 after 40\.0, where the calibration ended"):
         denoiser.before(since, denoiser.start(since), Moment(np.asarray(0), np.asarray(0.0)))
     soon = np.asarray(tale.at[-1] + 1)
     for noise in (np.eye(2), -np.eye(D), np.full((D, D), np.nan), np.triu(np.ones((D, D)))):

@@ -198,7 +198,7 @@ def entered(store: Store, log: Log, clock: Hand) -> None:
         clock.time = float(log.time[t])
         noisy = [None if x != x else x for x in log.noisy[t].tolist()]
         arm, chance = log.arms[log.arm[t]], float(log.probability[t])
-        made = live.decide(noisy, unit=log.units[log.unit[t]], forced=arm, probability=chance)
+        made = live.decide(noisy, unit=log.units[log.unit[t]], logged_arm=arm, probability=chance)
         live.reward(made.id, float(log.reward[t]))
         told = zip(log.coordinates, log.true[t].tolist(), strict=True)
         for name, x in told:

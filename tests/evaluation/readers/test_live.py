@@ -43,8 +43,8 @@ def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
         decide(-3.0, [0.5, -2.0], unit="bob")
         void = decide(None, [1.0, 1.0], unit="ann")
         walks.void(void.id)
-        decide(None, [1.0, 1.0], forced="b")
-        decide(None, [1.0, 1.5], unit="ann", forced="b", probability=0.4)
+        decide(None, [1.0, 1.0], logged_arm="b")
+        decide(None, [1.0, 1.5], unit="ann", logged_arm="b", probability=0.4)
         walks.retire_arm("a")
         decide(-3.0, [3.0, -4.0], unit="bob")
         walks.add_arm("d")
@@ -87,9 +87,8 @@ def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
         "1 decisions were void: left out",
         "1 decisions have no reward yet: left out",
         "1 decisions were erased: left out",
-        "1 decisions were forced by somebody else, and no probability was told: left out",
-        "1 decisions were forced by somebody else, who told the probability of the chosen arm alone: "
-        "left out",
+        "1 decisions were made by somebody else, and no probability was logged: left out",
+        "1 decisions were made by somebody else, who told the probability of the chosen arm alone: left out",
     )
 
 
@@ -120,7 +119,7 @@ def test_random_lives(tmp_path: Path, agent: str) -> None:
         past = [Past(one.id, store.processor.log.of("walks", one.id)) for one in answers]
     rows = list(decision_table.as_table(events, ["steps", "sleep"]))
     table = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
-    forced = ["forced" in one.decided for one in past]
+    forced = ["logged_arm" in one.decided for one in past]
     paid = [one.paid is not None and not one.voided for one in past]
     kept = [i for i in range(len(past)) if paid[i] and not forced[i]]
     assert len(kept) > 50
@@ -148,7 +147,7 @@ def loaded(answer: str) -> Any:
 
 def forced(walks: Problem, number: int) -> None:
     for i in range(number):
-        made = walks.decide([0.1 * i, 1.0], forced=ARMS[i % 3], probability=0.2 + 0.01 * i)
+        made = walks.decide([0.1 * i, 1.0], logged_arm=ARMS[i % 3], probability=0.2 + 0.01 * i)
         walks.reward(made.id, i)
 
 
@@ -161,7 +160,7 @@ def test_a_log_that_somebody_else_made_mostly(tmp_path: Path) -> None:
         found = read(walks)
     assert found.reward.tolist() == [0, 1, 2, 3, 4, 5, 10, 11, 12]
     assert found.probabilities is None
-    assert found.notes == ("6 arms were forced: the probabilities of all arms are not used",)
+    assert found.notes == ("6 arms were chosen by somebody else: the probabilities of all arms are not used",)
 
 
 def test_one_problem_of_several(tmp_path: Path) -> None:
@@ -196,7 +195,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
             read(walks)
         events = [{**one, "outcome": "learnt"} for one in walks.events()]
         paid = {**events[1], "kind": "reward", "value": 2.0}
-        found = live.read([events[0], {**events[1], "noise": [[1.0, 0.2], [0.2, 1.0]]}, paid], None, None)
+        found = live.read([events[0], {**events[1], "noise_cov": [[1.0, 0.2], [0.2, 1.0]]}, paid], None, None)
         assert found.notes == ("1 readings had a noise of their own, which is not used",)
         vectors = store.problem("v", context=["x"], arm_size=1, features="quadratic")
         with pytest.raises(InputError, match=r"^log: arms of 'v' come with each decision; allowed: a p"):

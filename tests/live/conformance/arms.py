@@ -49,7 +49,7 @@ def check_an_arm_comes_with_its_vector(place: Place) -> None:
 def check_what_was_learnt_of_an_arm_is_kept_while_it_is_retired(place: Place) -> None:
     live = place.made()
     for _ in range(5):
-        live.reward(live.decide(SHOWN, forced="b").id, 3.0)
+        live.reward(live.decide(SHOWN, logged_arm="b").id, 3.0)
     before = live.expected(SHOWN)["mean"].sel(arm="b").item()
     live.retire_arm("b")
     assert live.expected(SHOWN)["arm"].values.tolist() == ["a", "c"]
@@ -79,7 +79,7 @@ def check_shadows_decide_and_are_not_obeyed(place: Place) -> None:
     for i in range(8):
         context = [i / 2 - 2, (i % 3) - 3.0]
         made, own = watched.decide(context), alone.decide(context)
-        third = other.decide(context, forced=made.arm)
+        third = other.decide(context, logged_arm=made.arm)
         assert made[1:7] == own[1:7]
         shadow = made.shadow["naive"]
         assert shadow["probabilities"] == third.probabilities

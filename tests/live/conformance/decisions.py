@@ -63,33 +63,50 @@ def check_each_unit_has_a_bias_of_its_own(place: Place) -> None:
 def check_a_reading_may_have_a_noise_of_its_own(place: Place) -> None:
     live = place.made(agent="temporal")
     faint, own, loud = (
-        live.decide(SHOWN, unit=f"unit {i}", noise=noise, at=5.0).sd["x"]
+        live.decide(SHOWN, unit=f"unit {i}", noise_cov=noise, measured_at=5.0).sd["x"]
         for i, noise in enumerate(([0.01, 0.01], None, [[50.0, 0.0], [0.0, 50.0]]))
     )
     assert faint < own < loud
-    other = place.made()
-    with unchanged(other), pytest.raises(InputError, match=r"^noise: given for one reading; allowed: "):
-        other.decide(SHOWN, noise=[0.1, 0.2])
+    full = [[0.25, 0.0], [0.0, 0.8]]  # 0.8 is that of the channel
+    alike: list[dict[str, Any]] = [{"noise_sd": {"x": 0.5}}, {"noise_cov": full}]
+    for noises in (alike, [{"noise_sd": 0.3}, {"noise_cov": 0.09}]):
+        known = [live.decide(SHOWN, unit=str(noise), measured_at=5.0, **noise).sd for noise in noises]
+        assert known[0] == known[1]
+        one, other = (live.expected(SHOWN, measured_at=5.0, unit="new", **noise) for noise in noises)
+        assert one.identical(other)
+    with unchanged(live), pytest.raises(InputError, match=r"^noise_cov: given beside noise_sd"):
+        live.decide(SHOWN, noise_sd=0.5, noise_cov=full)
+    plain = place.made()
+    for more in ({"noise_sd": 0.1}, {"noise_cov": 0.1}):
+        (field,) = more
+        with (
+            unchanged(plain),
+            pytest.raises(InputError, match=rf"^{field}: given for one reading; allowed: "),
+        ):
+            plain.decide(SHOWN, **dict[str, Any](more))
 
 
 def check_times_of_readings(place: Place) -> None:
     live, noon = place.made(agent="temporal"), datetime(2026, 1, 1, 12, tzinfo=UTC)
-    live.decide(SHOWN, unit="ann", at=noon)
-    live.decide(SHOWN, unit="bob", at=5)
-    assert [event["at"] for event in live.events()[1:]] == [noon.timestamp(), 5.0]
-    assert live.expected(SHOWN, unit="bob", at=5.0)["arm"].values.tolist() == ARMS
+    live.decide(SHOWN, unit="ann", measured_at=noon)
+    live.decide(SHOWN, unit="bob", measured_at=5)
+    assert [event["measured_at"] for event in live.events()[1:]] == [noon.timestamp(), 5.0]
+    assert live.expected(SHOWN, unit="bob", measured_at=5.0)["arm"].values.tolist() == ARMS
     for call in (
-        lambda: live.decide(SHOWN, unit="bob", at=4.0),
-        lambda: live.decide_many([{"context": SHOWN, "unit": "bob", "at": 7.0}, ASK_OF_BOB]),
-        lambda: live.expected(SHOWN, unit="bob", at=4.0),
+        lambda: live.decide(SHOWN, unit="bob", measured_at=4.0),
+        lambda: live.decide_many([{"context": SHOWN, "unit": "bob", "measured_at": 7.0}, ASK_OF_BOB]),
+        lambda: live.expected(SHOWN, unit="bob", measured_at=4.0),
     ):
-        with unchanged(live), pytest.raises(InputError, match=r"^(asked\[1\]\.)?at: "):
+        with unchanged(live), pytest.raises(InputError, match=r"^(requests\[1\]\.)?measured_at: "):
             call()
-    with unchanged(live), pytest.raises(InputError, match=r"^at: 2026-01-01T12:00:00 has no time zone"):
-        live.decide(SHOWN, unit="bob", at=noon.replace(tzinfo=None))
+    with (
+        unchanged(live),
+        pytest.raises(InputError, match=r"^measured_at: 2026-01-01T12:00:00 has no time zone"),
+    ):
+        live.decide(SHOWN, unit="bob", measured_at=noon.replace(tzinfo=None))
 
 
-ASK_OF_BOB = {"context": SHOWN, "unit": "bob", "at": 6.0}
+ASK_OF_BOB = {"context": SHOWN, "unit": "bob", "measured_at": 6.0}
 
 
 def check_some_arms_for_one_decision(place: Place) -> None:
@@ -105,13 +122,13 @@ def check_some_arms_for_one_decision(place: Place) -> None:
 
 def check_an_arm_that_somebody_else_chose(place: Place) -> None:
     live = place.made(epsilon=0.3)
-    told, untold = live.decide(SHOWN, forced="b", probability=0.25), live.decide(SHOWN, forced="c")
+    told, untold = live.decide(SHOWN, logged_arm="b", probability=0.25), live.decide(SHOWN, logged_arm="c")
     assert (told.arm, told.probability, untold.arm, untold.probability) == ("b", 0.25, "c", None)
     assert sum(told.probabilities.values()) == pytest.approx(1)
     assert told.probabilities["b"] > 0.099
     assert live.reward(told.id, 1.0).learnt
     live.retire_arm("a")
-    assert live.decide(SHOWN, forced="a").arm == "a"
+    assert live.decide(SHOWN, logged_arm="a").arm == "a"
 
 
 def check_arms_that_come_with_the_decision(place: Place) -> None:
@@ -166,22 +183,22 @@ def check_several_decisions_at_once(place: Place) -> None:
     several, single = place.made(), place.made()
     asked: list[dict[str, Any]] = [{"context": [i, -1.0], "unit": f"unit {i % 2}"} for i in range(4)]
     asked[1] |= {"arms": ["c", "a"], "key": "k"}
-    asked[2] |= {"forced": "b", "probability": 0.5}
+    asked[2] |= {"logged_arm": "b", "probability": 0.5}
     found = several.decide_many(asked)
     assert [one._replace(id="") for one in found] == [single.decide(**one)._replace(id="") for one in asked]
     assert [one.id for one in found] == several.pending()
     assert several.decide_many(asked[1:2]) == found[1:2]
     assert several.decide_many([]) == []
     for bad, said in {
-        ("context", 5): "asked[1].context: 5; allowed: a mapping by name, or 2 values",
-        ("arms", ("z",)): "asked[1].arms: 'z'; allowed: a, b, c",
-        ("arm", "a"): "asked[1].arm: no such field (did you mean 'arms'?); allowed: "
-        "context, unit, arms, key, at, noise, forced, probability",
+        ("context", 5): "requests[1].context: 5; allowed: a mapping by name, or 2 values",
+        ("arms", ("z",)): "requests[1].arms: 'z'; allowed: a, b, c",
+        ("arm", "a"): "requests[1].arm: no such field (did you mean 'arms'?); allowed: "
+        "context, unit, arms, key, measured_at, noise_sd, noise_cov, logged_arm, probability",
     }.items():
         name, value = bad
         refused(several, lambda a={"context": SHOWN, name: value}: several.decide_many([asked[0], a]), said)  # type: ignore[misc]
     one, other = ({"context": [x, 0.0], "key": "new"} for x in (0.0, 1.0))
-    said = "asked[1].key: 'new'; allowed: a key for each request of a batch"
+    said = "requests[1].key: 'new'; allowed: a key for each request of a batch"
     refused(several, lambda: several.decide_many([one, other]), said, ConflictError)
     first, second = several.decide_many([one, one])
     assert first == second

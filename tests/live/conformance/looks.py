@@ -115,7 +115,7 @@ def check_what_arms_are_expected_to_earn(place: Place) -> None:
     rng = np.random.default_rng(5)
     contexts, rewards = rng.normal(size=(6, 2)), rng.normal(size=6)
     for context, reward in zip(contexts, rewards, strict=True):
-        live.reward(live.decide(context, forced="b").id, reward)
+        live.reward(live.decide(context, logged_arm="b").id, reward)
     with unchanged(live):
         found = live.expected({"x": 0.5, "y": -1.0})
         few = live.expected(SHOWN, arms=["c"])
@@ -135,20 +135,20 @@ def check_what_is_expected_hangs_on_whose_reading_it_is(place: Place) -> None:
     """Of a biased unit's reading, and of one that is all but noise, other contexts are believed."""
     live = place.made(agent="temporal")
     for i in range(8):
-        made = live.decide([6.0, -1.0], unit="ann", at=i, forced="b")
+        made = live.decide([6.0, -1.0], unit="ann", measured_at=i, logged_arm="b")
         live.reward(made.id, 3.0)
-    asked: list[dict[str, Any]] = [{"unit": "bob"}, {"unit": "ann"}, {"unit": "bob", "noise": [1e6, 1e6]}]
-    found = [live.expected([6.0, -1.0], at=10.0, **one)["mean"].sel(arm="b").item() for one in asked]
-    made = live.decide([6.0, -1.0], unit="bob", at=10.0, noise=[1e6, 1e6])
+    asked: list[dict[str, Any]] = [{"unit": "bob"}, {"unit": "ann"}, {"unit": "bob", "noise_cov": [1e6, 1e6]}]
+    found = [live.expected([6.0, -1.0], measured_at=10.0, **one)["mean"].sel(arm="b").item() for one in asked]
+    made = live.decide([6.0, -1.0], unit="bob", measured_at=10.0, noise_cov=[1e6, 1e6])
     assert [*made.denoised.values()] == pytest.approx(MEAN.tolist(), abs=0.01)
     assert len({*found}) == 3
-    again = live.expected([6.0, -1.0], at=10.0, unit="ann")["mean"].sel(arm="b").item()
+    again = live.expected([6.0, -1.0], measured_at=10.0, unit="ann")["mean"].sel(arm="b").item()
     assert again == found[1]
 
 
 def check_whether_it_works(place: Place) -> None:
     live = place.made(reward_window=60)
-    made = [live.decide([0.5, None if i == 3 else -1.0], forced=ARMS[i % 2]) for i in range(5)]
+    made = [live.decide([0.5, None if i == 3 else -1.0], logged_arm=ARMS[i % 2]) for i in range(5)]
     live.reward(made[0].id, 1.0)
     live.reward(made[2].id, 2.0)
     live.void(made[1].id)
@@ -217,7 +217,9 @@ def story(make: Callable[..., Live], clock: Hand, name: str) -> list[Any]:
     said: list[Any] = [live.shadow("naive")]
     made = [live.decide({"x": 1.5, "y": None}, unit="ann", key="first")]
     made.append(live.decide(np.array([0.5, -1.0]), unit="bob", arms=["a", "c"]))
-    made.append(live.decide((2, -2), forced="b", probability=0.25, at=datetime(2026, 1, 1, tzinfo=UTC)))
+    made.append(
+        live.decide((2, -2), logged_arm="b", probability=0.25, measured_at=datetime(2026, 1, 1, tzinfo=UTC))
+    )
     made += live.decide_many([{"context": [x, -x], "unit": "ann", "key": f"many {x}"} for x in range(4)])
     said += [live.reward(made[0].id, 1.25), live.reveal(made[0].id, {"x": np.float64(1.0)})]
     said += [live.void(made[1].id), live.reward(made[2].id, -0.5, key="paid")]
@@ -258,13 +260,15 @@ CALLS: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("decide", "arms[1]", (SHOWN,), {"arms": ["a", "a"]}),
     ("decide", "arms", (SHOWN,), {"arms": {"a": [1, 2]}}),
     ("decide", "key", (SHOWN,), {"key": "k" * 5000}),
-    ("decide", "at", (SHOWN,), {"at": "now"}),
-    ("decide", "noise", (SHOWN,), {"noise": [[1, 2], [2, 1]]}),
-    ("decide", "forced", (SHOWN,), {"forced": "z"}),
-    ("decide", "forced", (SHOWN,), {"forced": "b", "arms": ["a"]}),
-    ("decide", "probability", (SHOWN,), {"forced": "a", "probability": 1.5}),
+    ("decide", "measured_at", (SHOWN,), {"measured_at": "now"}),
+    ("decide", "noise_sd", (SHOWN,), {"noise_sd": -1.0}),
+    ("decide", "noise_sd.z", (SHOWN,), {"noise_sd": {"z": 1.0}}),
+    ("decide", "noise_cov", (SHOWN,), {"noise_cov": [[1, 2], [2, 1]]}),
+    ("decide", "logged_arm", (SHOWN,), {"logged_arm": "z"}),
+    ("decide", "logged_arm", (SHOWN,), {"logged_arm": "b", "arms": ["a"]}),
+    ("decide", "probability", (SHOWN,), {"logged_arm": "a", "probability": 1.5}),
     ("decide", "probability", (SHOWN,), {"probability": 0.5}),
-    ("decide_many", "asked", (5,), {}),
+    ("decide_many", "requests", (5,), {}),
     ("reward", "value", ("open", "1"), {}),
     ("reward", "value", ("open", 1e308), {}),
     ("reward", "decision", (None, 1.0), {}),

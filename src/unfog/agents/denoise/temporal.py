@@ -235,13 +235,13 @@ def _check_times(model: StateSpace, state: State, at: Array, length: Array) -> N
     """Raise InputError for times that are not numbers or that go back."""
     if not np.isfinite(at).all():
         raise InputError(
-            "at", f"{_display_times(at)}", "times: numbers, in the unit of the constants of time"
+            "measured_at", f"{_display_times(at)}", "times: numbers, in the unit of the constants of time"
         )
     if (length < 0).any():
         first, last = bool((state.number < 0).all()), _display_times(state.at)
         before = f"{model.since}, where the calibration ended" if first else f"{last}, the last reading"
         allowed = "times that never go back, on the calibration's clock"
-        raise InputError("at", f"{_display_times(at)} after {before}", allowed)
+        raise InputError("measured_at", f"{_display_times(at)} after {before}", allowed)
 
 
 def _display_times(times: Array) -> Array | float:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = (
     f"Examples: unfog live decide walks.unfog walks --context '{CONTEXT}' --unit ann   |"
-    "   unfog live decide walks.unfog walks --batch asked.ndjson"
+    "   unfog live decide walks.unfog walks --batch requests.ndjson"
 )
 REWARD = "Example: unfog live reward walks.unfog walks 17-2f9c01ab 1.0"
 REVEAL = """Example: unfog live reveal walks.unfog walks 17-2f9c01ab '{"steps": 7065}'"""
@@ -51,14 +51,21 @@ def command(
         typer.Option(metavar="A,B|JSON", help="Arms that may be chosen this time; in JSON with vectors."),
     ] = None,
     key: Key = None,
-    at: Annotated[
+    measured_at: Annotated[
         str | None, typer.Option(metavar="TIME", help=f"When the reading was taken: {TIME}.")
     ] = None,
-    forced: Annotated[
+    logged_arm: Annotated[
         str | None, typer.Option(metavar="ARM", help="An arm that somebody else chose.")
     ] = None,
     probability: Annotated[float | None, typer.Option(help="With this probability.")] = None,
-    noise: Annotated[
+    noise_sd: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|JSON",
+            help="How far this reading alone may be off, as a standard deviation; by name in JSON.",
+        ),
+    ] = None,
+    noise_cov: Annotated[
         str | None, typer.Option(metavar="JSON", help="The noise covariance of this reading alone.")
     ] = None,
     batch: Annotated[
@@ -74,7 +81,7 @@ def command(
     """Choose an arm for a noisy context: id, arm, probability, what is believed of the context."""
     from unfog.validation import InputError
 
-    options = (context, unit, arms, key, at, forced, probability, noise)
+    options = (context, unit, arms, key, measured_at, logged_arm, probability, noise_sd, noise_cov)
     if (batch is None) == (context is None) or (batch is not None and any(x is not None for x in options)):
         raise InputError(
             "context", "with --batch" if batch else "not given", "--context alone, or --batch alone"
@@ -92,10 +99,11 @@ def _read_request(
     unit: str | None,
     arms: str | None,
     key: str | None,
-    at: str | None,
-    forced: str | None,
+    measured_at: str | None,
+    logged_arm: str | None,
     probability: float | None,
-    noise: str | None,
+    noise_sd: str | None,
+    noise_cov: str | None,
 ) -> dict[str, Any]:
     """The arguments of `decide`, from the options of the command."""
     return {
@@ -103,9 +111,12 @@ def _read_request(
         "unit": unit,
         "arms": None if arms is None else _read_arms(arms),
         "key": key,
-        "at": None if at is None else _read_time("at", at),
-        "noise": None if noise is None else parsed("noise", noise, "[[1.0, 0.0], [0.0, 4.0]]"),
-        "forced": forced,
+        "measured_at": None if measured_at is None else _read_time("measured_at", measured_at),
+        "noise_sd": None if noise_sd is None else parsed("noise_sd", noise_sd, '{"steps": 900}'),
+        "noise_cov": None
+        if noise_cov is None
+        else parsed("noise_cov", noise_cov, "[[1.0, 0.0], [0.0, 4.0]]"),
+        "logged_arm": logged_arm,
         "probability": probability,
     }
 
@@ -149,9 +160,9 @@ def _read_batch(source: str) -> dict[int, Any]:
         request = parsed(f"line {number}", line, example)
         if not isinstance(request, dict):
             raise InputError(f"line {number}", line, f"a JSON object such as {example}")
-        requests[number] = (
-            {**request, "at": _read_time(f"line {number}, at", request["at"])} if "at" in request else request
-        )
+        if "measured_at" in request:
+            request["measured_at"] = _read_time(f"line {number}, measured_at", request["measured_at"])
+        requests[number] = request
     return requests
 
 
@@ -162,7 +173,7 @@ def _decide_batch(problem: "Problem | Remote", requests: Mapping[int, Any]) -> l
     try:
         return problem.decide_many(requests.values())
     except InputError as error:
-        match = re.match(r"asked\[(\d+)\]\.?", error.field)
+        match = re.match(r"requests\[(\d+)\]\.?", error.field)
         if match is None:
             raise
         line = f"line {list(requests)[int(match[1])]}"

@@ -7,7 +7,7 @@ are recognised by their methods, since evaluation does not import `unfog.live`.
 
 With K arms to choose from, an arm that the agent takes with share s had the probability
 (1 - epsilon) s + epsilon / K. The arms to choose from follow from earlier events: arms are added, retired
-and restored. An arm that somebody else forced has the probability they reported.
+and restored. An arm that somebody else chose has the probability they reported.
 
 Also here, for every reader: the options of a caller (`ReaderOptions`), and checked fields of JSON objects
 (`text`, `number` and so on).
@@ -40,8 +40,8 @@ LEFT = {
     "open": "have no reward yet",
     "expired": "have no reward: its window was over",
     "erased": "were erased",
-    "forced": "were forced by somebody else, and no probability was told",
-    "partly": "were forced by somebody else, who told the probability of the chosen arm alone",
+    "elsewhere": "were made by somebody else, and no probability was logged",
+    "partly": "were made by somebody else, who told the probability of the chosen arm alone",
 }
 WHY = {
     "columns": "only tables have columns",
@@ -167,9 +167,9 @@ class Fold:
             number_or_none(where, event, "probability"),
             number(where, event, "time"),
             text(where, event, "unit") if event.get("unit") else "",
-            None if "forced" in event else self._read_law(where, event),
+            None if "logged_arm" in event else self._read_law(where, event),
         )
-        self.noises += "noise" in event
+        self.noises += "noise_sd" in event or "noise_cov" in event
 
     def _read_law(self, where: str, event: Event) -> dict[str, float]:
         active = [name for name, active in self.active.items() if active]
@@ -272,13 +272,13 @@ def _build_log(fold: Fold, arms: Sequence[str] | None, source: str) -> Log:
 def _select_rows(fold: Fold) -> tuple[list[Row], tuple[str, ...]]:
     """The decisions with a reward and a probability, and notes that count the others.
 
-    For a forced arm only its own probability is known, and a log has the probabilities of all arms for every
-    row or for none. If forced arms are the smaller part they are left out; otherwise they stay, and the
-    probabilities of all arms are not used.
+    For an arm that somebody else chose only its own probability is known, and a log has the probabilities of
+    all arms for every row or for none. If such arms are the smaller part they are left out; otherwise they
+    stay, and the probabilities of all arms are not used.
     """
     rows, counts = [], Counter[str]()
     for row in fold.rows.values():
-        why = row.state if row.state != "learnt" else "forced" if row.probability is None else ""
+        why = row.state if row.state != "learnt" else "elsewhere" if row.probability is None else ""
         counts[why] += 1
         rows += [row] if not why else []
     partly = [row for row in rows if row.law is None]
@@ -287,7 +287,9 @@ def _select_rows(fold: Fold) -> tuple[list[Row], tuple[str, ...]]:
         counts["partly"] = len(partly)
     notes = [f"{counts[why]} decisions {reason}: left out" for why, reason in LEFT.items() if counts[why]]
     if 0 < len(rows) - len(partly) < len(rows) and counts["partly"] == 0 and partly:
-        notes.append(f"{len(partly)} arms were forced: the probabilities of all arms are not used")
+        notes.append(
+            f"{len(partly)} arms were chosen by somebody else: the probabilities of all arms are not used"
+        )
     if fold.noises:
         notes.append(f"{fold.noises} readings had a noise of their own, which is not used")
     return rows, tuple(notes)

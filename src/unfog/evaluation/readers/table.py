@@ -279,7 +279,7 @@ def build_log(columns: dict[str, Column], roles: ColumnRoles, arms: Sequence[str
 def _drop_without_reward(
     columns: dict[str, Column], roles: ColumnRoles
 ) -> tuple[dict[str, Column], tuple[str, ...]]:
-    """Leave out live decisions without a reward, and those forced without a probability; notes count them."""
+    """Leave out live decisions that lack a reward, and those of others without a probability; add notes."""
     outcomes = columns[OUTCOME].cells.tolist() if outcome(list(columns), roles) else []
     if not outcomes or not set(outcomes) <= {*OUTCOMES}:
         return columns, ()
@@ -287,10 +287,12 @@ def _drop_without_reward(
     notes = [f"{n} decisions are {one}" for one, n in sorted(Counter(outcomes).items()) if one not in LEARNT]
     if isinstance(roles.probability, str):
         probability = columns[roles.probability].numbers()
-        forced = keep & np.isnan(probability)
-        if forced.any() and not np.isnan(probability).all():
-            notes.append(f"{forced.sum()} decisions were forced, and no probability was told")
-            keep &= ~forced
+        untold = keep & np.isnan(probability)
+        if untold.any() and not np.isnan(probability).all():
+            notes.append(
+                f"{untold.sum()} decisions were made by somebody else, and no probability was logged"
+            )
+            keep &= ~untold
     remaining = {name: column.kept(keep) for name, column in columns.items()}
     return remaining, tuple(f"{note}: left out" for note in notes)
 
