@@ -102,24 +102,25 @@ def read_row(field: str, value: Any, names: Sequence[str], *, partial: bool = Fa
     A mapping has these names and no others. Of a row of a frame the other columns are passed over. With
     `partial` names may be missing.
     """
+    row = read_cells(field, value)
+    if not isinstance(row, Mapping):
+        if row is None or len(row) != len(names):
+            raise InputError(field, display(value), f"a mapping by name, or {len(names)} values")
+        return dict(zip(names, row, strict=True))
     if isinstance(value, Mapping):
         for name in value:
             if name not in names:
                 raise InputError(f"{field}.{name}", "no such coordinate", ", ".join(names))
-        row = value
-    else:
-        labelled = _read_labelled(field, value, names)
-        if labelled is None:
-            return dict(zip(names, _read_ordered(field, value, len(names)), strict=True))
-        row = labelled
     missing = [name for name in names if name not in row] if not partial else []
     if missing:
         raise InputError(f"{field}.{missing[0]}", "missing", "a value, or None where it was lost")
     return {name: row[name] for name in names if name in row}
 
 
-def _read_labelled(field: str, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-    """The cells of a row that has labels; None if it has none."""
+def read_cells(field: str, value: Any) -> Mapping[str, Any] | list[Any] | None:
+    """The cells of a row, by name if they have names; None if it is no row."""
+    if isinstance(value, Mapping | list):
+        return value
     if is_frame(value):
         if len(value) != 1:
             raise InputError(field, f"a frame of {len(value)} rows", "one row; decide_many takes a frame")
@@ -130,25 +131,24 @@ def _read_labelled(field: str, value: Any, names: Sequence[str]) -> Mapping[str,
     if isinstance(value, np.void) and value.dtype.names:
         return dict(zip(value.dtype.names, value.item(), strict=True))
     labels = getattr(value, "index", None)
-    if labels is None or callable(labels):
-        return None
-    texts = [label for label in labels if isinstance(label, str)]
-    if not texts:
-        return None
+    texts = [] if labels is None or callable(labels) else [one for one in labels if isinstance(one, str)]
+    return _by_label(field, value, texts) if texts else _in_order(value)
+
+
+def _by_label(field: str, series: Any, texts: list[str]) -> dict[str, Any]:
+    """The cells of a Series, whose labels must differ."""
     if len(set(texts)) < len(texts):
         again = next(label for i, label in enumerate(texts) if label in texts[:i])
-        raise InputError(f"{field}.{again}", "two values of this name", ", ".join(names))
-    return dict(zip(labels, value.tolist(), strict=True))
+        raise InputError(f"{field}.{again}", "two values of this name", "each name once")
+    return dict(zip(series.index, series.tolist(), strict=True))
 
 
-def _read_ordered(field: str, value: Any, size: int) -> list[Any]:
-    """A list of as many values as there are names."""
-    original = value
+def _in_order(value: Any) -> list[Any] | None:
+    """The cells of a sequence, an array, or a Series without names."""
     if isinstance(value, np.ndarray):
-        value = value.reshape(-1).tolist() if value.shape in ((size,), (1, size)) else None
+        return value.reshape(-1).tolist() if value.ndim == 1 or value.shape[:1] == (1,) else None
     for convert in ("to_list", "to_pylist"):  # of a Series, of an array of Arrow
         if hasattr(value, convert):
             value = getattr(value, convert)()
-    if isinstance(value, str | bytes) or not isinstance(value, Sequence) or len(value) != size:
-        raise InputError(field, display(original), f"a mapping by name, or {size} values")
-    return list(value)
+    is_text = isinstance(value, str | bytes)
+    return list(value) if isinstance(value, Sequence) and not is_text else None

@@ -13,13 +13,14 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from unfog.validation import LARGEST, InputError, display
+from unfog.validation import LARGEST, InputError, check_identifier, check_time, display, is_missing
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.intp]
@@ -118,9 +119,15 @@ class Column(NamedTuple):
             raise InputError(self.at(bad), display(cells[bad]), "one name")
         index = np.array([known.setdefault(x, len(known)) for x in cells], dtype=np.intp)
         names: dict[str, int] = {}
-        texts = [text(x) for x in known]
-        positions = [-1 if x in self.empty else names.setdefault(x, len(names)) for x in texts]
+        texts = [self._name(x, cells) for x in known]
+        positions = [-1 if not x or x in self.empty else names.setdefault(x, len(names)) for x in texts]
         return np.array(positions, dtype=np.intp)[index], list(names)
+
+    def _name(self, cell: Any, cells: list[Any]) -> str:
+        """A cell as a name, "" where it is empty; an error names the first cell of its kind."""
+        if isinstance(cell, bool | np.bool_ | float | np.floating | Decimal) and not is_missing(cell):
+            return check_identifier(self.at(cells.index(cell)), cell)
+        return "" if is_missing(cell) else str(cell).strip()
 
 
 def number(label: str, cell: Any, empty: frozenset[str] = EMPTY, allowed: str = NUMBER) -> float:
@@ -149,7 +156,7 @@ def text(cell: object) -> str:
 
 
 def _is_empty(cell: Any, empty: frozenset[str]) -> bool:
-    return cell is None or str(cell).strip() in empty
+    return is_missing(cell) or str(cell).strip() in empty
 
 
 def _parse_float(cell: Any) -> float | None:
@@ -160,11 +167,8 @@ def _parse_float(cell: Any) -> float | None:
 
 
 def _parse_date(label: str, cell: Any, allowed: str) -> float:
-    try:
-        time = cell if isinstance(cell, datetime) else datetime.fromisoformat(str(cell).strip())
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        raise InputError(label, display(cell), allowed) from None
+    time = cell if isinstance(cell, datetime) else str(cell)
+    return check_time(label, time, allowed, zone=UTC)
 
 
 def check_times(times: Array, where: Where, name: str, cells: Any = None) -> None:

@@ -12,7 +12,7 @@ would stay in a belief for good. Values that are finite but absurd are handled i
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from decimal import Decimal
 from difflib import SequenceMatcher
 from functools import wraps
@@ -29,6 +29,8 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[np.float64]
 Public = TypeVar("Public", bound=Callable[..., Any])
 Numbers: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]] | Array
+Identifier: TypeAlias = str | int
+"""The name of a unit, an arm or a level: integers are as good as their text."""
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")  # module:name
 VARIABLES = "UNFOG_"  # the prefix of our environment variables
 LARGEST = 1e50  # squares of squares of larger numbers overflow
@@ -531,17 +533,21 @@ def _to_integer(value: Any) -> int | None:
 TIME = "a number, or a date with its time and zone, such as 2026-03-01T12:00:00Z"
 
 
-def check_time(field: str, value: object) -> float:
-    """Seconds since 1970: a number, a datetime with its zone, or such a text in ISO 8601."""
+def check_time(field: str, value: object, allowed: str = TIME, zone: tzinfo | None = None) -> float:
+    """Seconds since 1970: a number, a datetime with its zone, or such a text in ISO 8601.
+
+    `zone` is that of times that say none; by default they are refused.
+    """
     value = unbox(value)
     if not isinstance(value, str | datetime):
-        return number(field, value, TIME)
+        return number(field, value, allowed)
     try:
         time = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+        time = time if time.tzinfo or zone is None else time.replace(tzinfo=zone)
         if time.tzinfo is None:
-            raise InputError(field, f"{display(str(value))} has no time zone", TIME)
+            raise InputError(field, f"{time.isoformat()} has no time zone", allowed)
         return time.timestamp()
     except (OverflowError, OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(field, display(value), TIME) from None
+        raise InputError(field, display(value), allowed) from None

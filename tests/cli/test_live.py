@@ -212,11 +212,11 @@ BAD_ASKS = {
     "arm": (["--context", "[1, 2]", "--arms", "send,call"], "arms: 'call'; allowed: send, wait"),
     "no offset": (
         ["--context", "[1, 2]", "--measured-at", "2026-11-15T09:00:00"],
-        "has no offset; allowed: a number",
+        "has no time zone; allowed: a number",
     ),
     "no time": (
         ["--context", "[1, 2]", "--measured-at", "noon"],
-        "measured_at: noon; allowed: a number, or a date",
+        "measured_at: 'noon'; allowed: a number, or a date",
     ),
     "sync": (["--context", "[1, 2]", "--sync", "half"], "sync: 'half'; allowed: full, normal"),
     "option": (["--context", "[1, 2]", "--units", "ann"], "--units"),
@@ -253,7 +253,7 @@ def test_a_batch_is_refused_whole_by_its_line(capsys: Capture, walks: str) -> No
         '{"context": [5000, 7], "arms": ["call"]}': "line 3, arms: 'call'; allowed: send, wait",
         '{"context": [5000, 7], "units": "u"}': "line 3, units: no such field",
         '{"context": [5000, 7], "key": ""}': "line 3, key: ''",
-        '{"context": [5000, 7], "measured_at": "noon"}': "line 3, measured_at: noon",
+        '{"context": [5000, 7], "measured_at": "noon"}': "line 3, measured_at: 'noon'",
         "[5000, 7]": "line 3: [5000, 7]; allowed: a JSON object",
         "{": "line 3: {; allowed: JSON",
     }.items():

@@ -404,7 +404,6 @@ CHANGES: list[tuple[Callable[[str], str], str]] = [
     (lambda text: text.replace("arm,", "limb,", 1), "arm"),
     (lambda text: text.replace("send", "sent"), "row 2.logged_arm"),
     (lambda text: text.replace("0.25", "a quarter"), "row 2(, |.)context.steps"),
-    (lambda text: text.replace("0.25", "nan"), "row 2(, |.)context.steps"),
     (lambda text: text.replace("0.75", "inf"), "row 3.reward"),
     (lambda text: "", "context.steps"),
     (lambda text: text.replace("reward", "true.steps").replace("0.75", "inf"), "row 3.true.steps"),

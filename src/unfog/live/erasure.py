@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from unfog import validation
 from unfog.live.backend import Row
 from unfog.live.errors import NotFoundError
+from unfog.validation import Identifier
 
 if TYPE_CHECKING:
     from unfog.live.processor import Processor
@@ -28,7 +29,7 @@ RETAINED_FIELDS = (
 )  # of an erased decision
 
 
-def erase_unit(processor: "Processor", unit: str, only: str | None = None) -> dict[str, int]:
+def erase_unit(processor: "Processor", unit: Identifier, only: str | None = None) -> dict[str, int]:
     """Erase a unit in all problems of a store, or in one; the number of its decisions in each."""
     log, cache = processor.log, processor.cache
     with processor.lock, cache.saving:  # no snapshot that still contains the unit may be written afterwards
@@ -40,8 +41,8 @@ def erase_unit(processor: "Processor", unit: str, only: str | None = None) -> di
             cache.clear()
 
 
-def _erase(processor: "Processor", unit: str, only: str | None) -> dict[str, int]:
-    unit, problems = validation.check_name("unit", unit), processor.log.names()
+def _erase(processor: "Processor", unit: Identifier, only: str | None) -> dict[str, int]:
+    name, problems = validation.check_identifier("unit", unit), processor.log.names()
     if only is not None:
         processor.made(only)  # raises NotFoundError if there is no such problem
         problems = [only]
@@ -49,12 +50,12 @@ def _erase(processor: "Processor", unit: str, only: str | None) -> dict[str, int
     rows: list[Row] = []
     for problem in problems:
         processor.cache.refuse_reserved(problem)
-        changed = _without_unit(processor, problem, unit)
+        changed = _without_unit(processor, problem, name)
         if changed:
             rows += changed
             counts[problem] = sum(row.kind == "decide" for row in changed)
     if not counts:
-        raise NotFoundError("unit", repr(unit), "a unit that decisions were made for")
+        raise NotFoundError("unit", repr(name), "a unit that decisions were made for")
     rows.sort(key=lambda row: row.seq)
     last = processor.log.last
     for number, (problem, decisions) in enumerate(counts.items(), 1):

@@ -28,7 +28,7 @@ from unfog.live.history import MOST, Around, Asked
 from unfog.live.processor import Done, Processor
 from unfog.live.requests import Ask, Decision, Receipt, check_requests, in_place, refuse_keys
 from unfog.live.state import OBEYED, State
-from unfog.validation import InputError, check_keywords, count, display, nearest
+from unfog.validation import Identifier, InputError, check_keywords, count, display, nearest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,13 +65,13 @@ class Problem:
         self,
         context: Any,
         *,
-        unit: str | None = None,
+        unit: Identifier | None = None,
         arms: Any = None,
         key: str | None = None,
         measured_at: Any = None,
         noise_sd: Any = None,
         noise_cov: Any = None,
-        logged_arm: str | None = None,
+        logged_arm: Identifier | None = None,
         probability: float | None = None,
     ) -> Decision:
         """Choose an arm for a noisy context: a mapping by name, a sequence or an array; None: lost.
@@ -163,34 +163,38 @@ class Problem:
         """Report that a decision was never carried out, so that nothing is learnt from it."""
         return self._report(Void(validation.check_name("decision", decision)), key)
 
-    def add_arm(self, arm: str, vector: Any = None) -> Receipt:
+    def add_arm(self, arm: Identifier, vector: Any = None) -> Receipt:
         """Add an arm; with its vector, if arms have one."""
-        name = validation.check_name("arm", arm)
+        name = validation.check_identifier("arm", arm)
         numbers = None if vector is None else validation.arm_vector("vector", vector)
         return self._report(ChangeArms({"add": {name: numbers}}))
 
-    def retire_arm(self, arm: str) -> Receipt:
+    def retire_arm(self, arm: Identifier) -> Receipt:
         """Stop choosing an arm; what was learnt of it is kept."""
-        return self._report(ChangeArms({"retire": [validation.check_name("arm", arm)]}))
+        return self._report(ChangeArms({"retire": [validation.check_identifier("arm", arm)]}))
 
-    def restore_arm(self, arm: str) -> Receipt:
+    def restore_arm(self, arm: Identifier) -> Receipt:
         """Let an arm that was retired be chosen again."""
-        return self._report(ChangeArms({"restore": [validation.check_name("arm", arm)]}))
+        return self._report(ChangeArms({"restore": [validation.check_identifier("arm", arm)]}))
 
     def change_arms(
-        self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
+        self,
+        *,
+        add: Mapping[Any, Any] | None = None,
+        retire: Iterable[Identifier] = (),
+        restore: Iterable[Identifier] = (),
     ) -> Receipt:
         """Make several changes of arms as one: all of them or, if one is impossible, none."""
         changes: dict[str, Any] = {"add": validation.check_arms("add", add) if add else {}}
         for change, arms in (("retire", retire), ("restore", restore)):
-            changes[change] = validation.check_names(change, arms) if arms else []
+            changes[change] = validation.check_identifiers(change, arms) if arms else []
         if not any(changes.values()):
             raise InputError("arms", "nothing to do", "add, retire or restore")
         return self._report(ChangeArms({change: arms for change, arms in changes.items() if arms}))
 
-    def freeze(self, arm: str) -> Receipt:
+    def freeze(self, arm: Identifier) -> Receipt:
         """Take one arm from now on, whatever the context, until `thaw`."""
-        return self._report(Freeze(validation.check_name("arm", arm)))
+        return self._report(Freeze(validation.check_identifier("arm", arm)))
 
     def thaw(self) -> Receipt:
         """Let the agent decide again, after `freeze`."""
@@ -218,7 +222,7 @@ class Problem:
         with self._locked_state() as state:
             return inspection.about(state, self.name, self.processor.now(self.name))
 
-    def belief(self, unit: str | None = None) -> "xr.Dataset":
+    def belief(self, unit: Identifier | None = None) -> "xr.Dataset":
         """The beliefs: the bias of a unit by name with its standard deviation, theta, weights."""
         with self._locked_state() as state:
             return inspection.belief(state, _check_unit(state, unit))
@@ -227,7 +231,7 @@ class Problem:
         self,
         context: Any,
         *,
-        unit: str | None = None,
+        unit: Identifier | None = None,
         arms: Any = None,
         measured_at: Any = None,
         noise_sd: Any = None,
@@ -250,13 +254,13 @@ class Problem:
 
         return figure(self.diagnostics(), self.name)
 
-    def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
+    def history(self, unit: Identifier | None = None, points: int = 2000) -> dict[str, Any]:
         """The past of all units or of one, as plain values for JSON: see live/history.py."""
         points = count("points", points, 1, MOST)
         log = self.processor.log
         with self._locked_state() as state:
-            unit = None if unit is None else _check_unit(state, unit)
-            query, around = self._build_query(state, unit, points), self._around(state)
+            name = None if unit is None else _check_unit(state, unit)
+            query, around = self._build_query(state, name, points), self._around(state)
             decisions, upto, epoch = self.processor.ring(self.name), log.last, log.epoch
         log.commit(upto, epoch)
         with decisions.filled(around, upto) as recent:
@@ -301,14 +305,15 @@ class Problem:
         return Around(state.number, terms.context, terms.epsilon, arms.place, tuple(arms.eras))
 
 
-def _check_unit(state: State, unit: str | None) -> str:
+def _check_unit(state: State, unit: Identifier | None) -> str:
     """A unit that has readings; by default the only one, or readings without a unit if there are several."""
     units = list(state.runner.channels)
     if unit is None:
         return units[0] if len(units) == 1 else ""
-    if validation.check_name("unit", unit) not in units:
-        raise NotFoundError("unit", repr(unit), "a unit that decisions were made for", nearest(unit, units))
-    return unit
+    name = validation.check_identifier("unit", unit)
+    if name not in units:
+        raise NotFoundError("unit", repr(name), "a unit that decisions were made for", nearest(name, units))
+    return name
 
 
 def _check_keys(keys: Mapping[str, str] | None, decisions: Collection[str]) -> dict[str, str]:

@@ -6,16 +6,16 @@ request with the same key can be compared with the first.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from unfog import validation
+from unfog._frames import read_row
 from unfog.live.config import Made, check_sd
 from unfog.live.errors import ConflictError
 from unfog.maths.arrays import Array
-from unfog.validation import LARGEST, InputError, check_keywords, display
+from unfog.validation import LARGEST, InputError, check_keywords, display, is_missing
 
 READING = ("measured_at", "noise_sd", "noise_cov")
 ARGUMENTS = ("context", "unit", "arms", "key", *READING, "logged_arm", "probability")  # of `decide`
@@ -110,16 +110,16 @@ def ask(
 ) -> Ask:
     """Check the arguments of a request."""
     request: dict[str, Any] = {"context": context_of("context", context, config.terms.context)}
-    if unit is not None:
-        request["unit"] = validation.check_name("unit", unit)
+    if not is_missing(unit):
+        request["unit"] = validation.check_identifier("unit", unit)
     if arms is not None:
-        request["arms"] = _check_arms(arms)
-    if measured_at is not None:
-        request["measured_at"] = _check_time(measured_at)
+        request["arms"] = read_arms("arms", arms)
+    if not is_missing(measured_at):
+        request["measured_at"] = validation.check_time("measured_at", measured_at)
     request |= _check_noise(noise_sd, noise_cov, config.terms.context)
-    if logged_arm is not None:
-        request["logged_arm"] = validation.check_name("logged_arm", logged_arm)
-    if probability is not None:
+    if not is_missing(logged_arm):
+        request["logged_arm"] = validation.check_identifier("logged_arm", logged_arm)
+    if not is_missing(probability):
         request["given"] = _check_probability(probability, logged_arm)
     return read(config, request)
 
@@ -127,20 +127,12 @@ def ask(
 def context_of(
     field: str, value: Any, coordinates: Sequence[str], whole: bool = True
 ) -> dict[str, float | None]:
-    """A context by name, from a mapping, a sequence or an array; None for what was lost or is not known.
+    """A context by name; None for what was lost or is not known.
 
-    With `whole`, every coordinate must be named.
+    It is read from a mapping, a row of a frame, a sequence or an array. With `whole`, every coordinate must
+    be there.
     """
-    if isinstance(value, Mapping):
-        for name in value:
-            if name not in coordinates:
-                raise InputError(f"{field}.{name}", "no such coordinate", ", ".join(coordinates))
-        missing = [name for name in coordinates if name not in value] if whole else []
-        if missing:
-            raise InputError(f"{field}.{missing[0]}", "missing", "a number, or None where it was lost")
-        raw = {name: value[name] for name in coordinates if name in value}
-    else:
-        raw = dict(zip(coordinates, _check_sequence(field, value, len(coordinates)), strict=True))
+    raw = read_row(field, value, coordinates, partial=not whole)
     return {name: x if _is_plain_float(x) else _check_coordinate(field, name, x) for name, x in raw.items()}
 
 
@@ -150,39 +142,13 @@ def _is_plain_float(value: Any) -> bool:
 
 
 def _check_coordinate(field: str, name: str, value: Any) -> float | None:
-    return None if value is None else number(f"{field}.{name}", value, "a finite number, or None")
+    allowed = "a finite number, or None where it was lost"
+    return None if is_missing(value) else validation.number(f"{field}.{name}", value, allowed)
 
 
-def _check_sequence(field: str, value: Any, size: int) -> list[Any]:
-    """A list of as many values as there are coordinates."""
-    allowed = f"a mapping by name, or {size} values"
-    if isinstance(value, np.ndarray):
-        value = value.reshape(-1).tolist() if value.shape in ((size,), (1, size)) else None
-    if isinstance(value, str | bytes) or not isinstance(value, Sequence) or len(value) != size:
-        raise InputError(field, display(value), allowed)
-    return list(value)
-
-
-def number(field: str, value: object, allowed: str = "a finite number") -> float:
-    """The value as a finite float; InputError for anything else, also for truth values and text."""
-    result = value if type(value) is float else _to_float(field, value, allowed)
-    if not -LARGEST <= result <= LARGEST:
-        raise InputError(field, display(value), f"{allowed}, at most {LARGEST:g} in size")
-    return result
-
-
-def _to_float(field: str, value: object, allowed: str) -> float:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(field, display(value), allowed)
-    try:
-        return float(value)
-    except OverflowError:
-        raise InputError(field, value, allowed) from None
-
-
-def _check_arms(arms: Any) -> Any:
+def read_arms(field: str, arms: Any) -> Any:
     """A list of names, or a mapping from names to vectors."""
-    vectors = validation.check_arms("arms", arms)
+    vectors = validation.check_arms(field, arms)
     return vectors if isinstance(arms, Mapping) else list(vectors)
 
 
@@ -207,22 +173,10 @@ def _check_noise_sd(value: Any, coordinates: Sequence[str]) -> float | dict[str,
     return {name: check_sd(f"noise_sd.{name}", value[name]) for name in coordinates if name in value}
 
 
-def _check_time(at: object) -> float:
-    allowed = "a number, or a datetime with its time zone"
-    try:
-        if isinstance(at, datetime) and at.tzinfo is None:
-            raise InputError("measured_at", f"{at.isoformat()} has no time zone", allowed)
-        return at.timestamp() if isinstance(at, datetime) else number("measured_at", at, allowed)
-    except (OverflowError, OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("measured_at", display(at), allowed) from None
-
-
 def _check_probability(value: object, logged_arm: object) -> float:
     allowed = "a number above 0 and at most 1, and only with a logged_arm"
-    chance = number("probability", value, allowed)
-    if logged_arm is None or not 0 < chance <= 1:
+    chance = validation.number("probability", value, allowed)
+    if is_missing(logged_arm) or not 0 < chance <= 1:
         raise InputError("probability", display(value), allowed)
     return chance
 

@@ -17,7 +17,7 @@ from unfog.live.log import Log
 from unfog.live.problem import Problem
 from unfog.live.processor import Processor
 from unfog.live.snapshot import Replayed
-from unfog.validation import check_keywords
+from unfog.validation import Identifier, check_keywords
 
 
 @check_keywords
@@ -109,7 +109,7 @@ class Store:
         allowed = validation.as_list("modules", modules, "a list of names of modules")
         return transfer.taken_in(self.processor, transfer.read_lines(lines), name, allowed)
 
-    def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
+    def erase(self, *, unit: Identifier, problem: str | None = None) -> dict[str, int]:
         """Erase a unit's contexts, and what was learnt from them, in all problems or in one; the number of
         its decisions in each.
 

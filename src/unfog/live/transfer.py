@@ -354,7 +354,7 @@ def _check_shares(state: State, ask: Ask, shares: object) -> None:
 
 
 def _check_share(field: str, value: object) -> None:
-    if not 0 <= requests.number(field, value) <= 1 + 1e-9:
+    if not 0 <= validation.number(field, value) <= 1 + 1e-9:
         raise InputError(field, value, "a number from 0 to 1")
 
 
@@ -419,7 +419,7 @@ def _check_window_over(state: State, decision: str, what: str, time: float) -> N
 
 def _check_expired_value(state: State, value: object) -> None:
     """Check the value learnt at an expiry, which may be a mean or sum of several rewards."""
-    requests.number("value", value)
+    validation.number("value", value)
     if state.terms.update == "immediate":
         raise InputError("value", value, "null: rewards are learnt at once")
 

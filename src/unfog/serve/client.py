@@ -7,8 +7,9 @@ agents of the catalogue are converted to JSON.
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from decimal import Decimal
 from math import isfinite
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -18,23 +19,30 @@ from uuid import uuid4
 import numpy as np
 
 from unfog import validation
+from unfog._frames import read_cells
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.live.backend import LAST
 from unfog.live.config import FIELDS, GivenTerms, Terms, refuse_unknown, with_terms
 from unfog.live.errors import NotFoundError, StoreError
 from unfog.live.inspection import dataset_from_json
-from unfog.live.requests import ARGUMENTS, Decision, Receipt, check_requests
+from unfog.live.requests import ARGUMENTS, Decision, Receipt, check_requests, read_arms
 from unfog.live.snapshot import Replayed
 from unfog.serve import errors
 from unfog.serve.errors import ServiceError
 from unfog.serve.http_client import Wire
-from unfog.validation import InputError, check_keywords, display
+from unfog.validation import Identifier, InputError, check_keywords, display, is_missing
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+READERS: dict[str, Callable[[str, Any], Any]] = {  # of arguments of a decision
+    "unit": validation.check_identifier,
+    "logged_arm": validation.check_identifier,
+    "measured_at": validation.check_time,
+    "arms": read_arms,
+}
 KEY = "UNFOG_KEY"  # the environment variable with the key of a service
 LINES = 2000  # of a log that are requested at a time
 
@@ -165,9 +173,9 @@ class Client:
             results[name] = Replayed(**{part: reply[part] for part in Replayed._fields})
         return results
 
-    def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
+    def erase(self, *, unit: Identifier, problem: str | None = None) -> dict[str, int]:
         """Erase a unit's contexts and what was learnt from them; returns the decisions of each problem."""
-        body = {"unit": validation.check_name("unit", unit), "problem": problem}
+        body = {"unit": validation.check_identifier("unit", unit), "problem": problem}
         counts: dict[str, int] = self.post("/v1/erase", body, again=False, long=True)["decisions"]
         return counts
 
@@ -200,13 +208,13 @@ class Remote:
         self,
         context: Any,
         *,
-        unit: str | None = None,
+        unit: Identifier | None = None,
         arms: Any = None,
         key: str | None = None,
         measured_at: Any = None,
         noise_sd: Any = None,
         noise_cov: Any = None,
-        logged_arm: str | None = None,
+        logged_arm: Identifier | None = None,
         probability: float | None = None,
     ) -> Decision:
         """Choose an arm for a noisy context, as `unfog.live.Problem.decide` does."""
@@ -219,14 +227,14 @@ class Remote:
             "noise_sd": noise_sd,
             "noise_cov": noise_cov,
         }
-        body = arguments_to_json({**args, "logged_arm": logged_arm, "probability": probability})
+        body = self._arguments_to_json({**args, "logged_arm": logged_arm, "probability": probability})
         return Decision(**self.client.post(f"{self._path}/decide", body, again=True))
 
     def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Make several decisions with one commit; if one is refused, all are."""
         decisions = check_requests("requests", requests)
         bodies = [
-            arguments_to_json({**one, "key": _ensure_key(one.get("key"))}, f"requests[{i}].")
+            self._arguments_to_json({**one, "key": _ensure_key(one.get("key"))}, f"requests[{i}].")
             for i, one in enumerate(decisions)
         ]
         if not bodies:
@@ -260,38 +268,71 @@ class Remote:
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Report the true context of a decision, complete or in part, when it becomes known."""
-        return self._report(decision, "reveal", {"context": plain("context", context)}, key)
+        return self._report(decision, "reveal", {"context": self._context_to_json("context", context)}, key)
 
     def void(self, decision: str, *, key: str | None = None) -> Receipt:
         """Report that the decision was never carried out, so that nothing is learnt from it."""
         return self._report(decision, "void", {}, key)
 
+    def _arguments_to_json(self, args: Mapping[str, Any], field: str = "") -> dict[str, Any]:
+        """The arguments of a decision as JSON values; what is missing is left out."""
+        for name in args:
+            if name not in ARGUMENTS:
+                raise InputError(f"{field}{name}", "no such field", ", ".join(ARGUMENTS))
+        body = {"context": self._context_to_json(f"{field}context", args.get("context"))}
+        for name, value in args.items():
+            if name != "context" and not is_missing(value):
+                body[name] = READERS.get(name, plain)(f"{field}{name}", value)
+        return body
+
+    def _context_to_json(self, field: str, context: Any) -> Any:
+        """A context by name or in order, with null for what is missing."""
+        cells = read_cells(field, context)
+        if cells is None:
+            return plain(field, context)
+        if not isinstance(cells, Mapping):
+            return [_cell_to_json(f"{field}[{i}]", cell) for i, cell in enumerate(cells)]
+        if not isinstance(context, Mapping):  # a row of a frame may have other columns
+            cells = {name: cells[name] for name in self.terms.context if name in cells}
+        return {
+            _check_name(field, name): _cell_to_json(f"{field}.{name}", cell) for name, cell in cells.items()
+        }
+
     def _report(self, decision: str, verb: str, fields: dict[str, Any], key: str | None) -> Receipt:
         path = f"{self._path}/decisions/{quote(validation.check_name('decision', decision), safe='')}/{verb}"
         return Receipt(**self.client.post(path, {**fields, "key": _ensure_key(key)}, again=True))
 
-    def add_arm(self, arm: str, vector: Any = None) -> Receipt:
+    def add_arm(self, arm: Identifier, vector: Any = None) -> Receipt:
         """Add an arm; with its vector, if arms have any."""
-        return self.change_arms(add={validation.check_name("arm", arm): vector})
+        return self.change_arms(add={validation.check_identifier("arm", arm): vector})
 
-    def retire_arm(self, arm: str) -> Receipt:
+    def retire_arm(self, arm: Identifier) -> Receipt:
         """Stop choosing an arm; what was learnt of it is kept."""
         return self.change_arms(retire=[arm])
 
-    def restore_arm(self, arm: str) -> Receipt:
+    def restore_arm(self, arm: Identifier) -> Receipt:
         """Let a retired arm be chosen again."""
         return self.change_arms(restore=[arm])
 
     def change_arms(
-        self, *, add: Mapping[str, Any] | None = None, retire: Iterable[str] = (), restore: Iterable[str] = ()
+        self,
+        *,
+        add: Mapping[Any, Any] | None = None,
+        retire: Iterable[Identifier] = (),
+        restore: Iterable[Identifier] = (),
     ) -> Receipt:
         """Add, retire and restore arms in one change: all of it or nothing."""
-        body = {"retire": plain("retire", retire), "restore": plain("restore", restore)}
-        return self._change("arms", body | ({"add": plain("add", add)} if add else {}))
+        body: dict[str, Any] = {"add": validation.check_arms("add", add)} if add else {}
+        for change, arms in (("retire", retire), ("restore", restore)):
+            body[change] = [
+                validation.check_identifier(f"{change}[{i}]", arm)
+                for i, arm in enumerate(validation.as_list(change, arms, "a list of names"))
+            ]
+        return self._change("arms", body)
 
-    def freeze(self, arm: str) -> Receipt:
+    def freeze(self, arm: Identifier) -> Receipt:
         """Choose this arm whatever the context, until `thaw`."""
-        return self._change("freeze", {"arm": validation.check_name("arm", arm)})
+        return self._change("freeze", {"arm": validation.check_identifier("arm", arm)})
 
     def thaw(self) -> Receipt:
         """End `freeze`: the agent decides again."""
@@ -327,15 +368,15 @@ class Remote:
         about: dict[str, Any] = self.client.get(self._path)
         return about
 
-    def belief(self, unit: str | None = None) -> "xr.Dataset":
+    def belief(self, unit: Identifier | None = None) -> "xr.Dataset":
         """The belief: a unit's bias by coordinate with its standard deviation, theta, weights."""
-        return dataset_from_json(self.client.get(f"{self._path}/belief", unit=unit))
+        return dataset_from_json(self.client.get(f"{self._path}/belief", unit=_check_unit(unit)))
 
     def expected(
         self,
         context: Any,
         *,
-        unit: str | None = None,
+        unit: Identifier | None = None,
         arms: Any = None,
         measured_at: Any = None,
         noise_sd: Any = None,
@@ -343,17 +384,20 @@ class Remote:
     ) -> "xr.Dataset":
         """The expected reward of each arm in this context; nothing is decided or learnt."""
         noise = {"noise_sd": noise_sd, "noise_cov": noise_cov}
-        args = arguments_to_json({"context": context, "arms": arms, "measured_at": measured_at, **noise})
+        args = self._arguments_to_json(
+            {"context": context, "arms": arms, "measured_at": measured_at, **noise}
+        )
         query = {name: json.dumps(value) for name, value in args.items()}
-        return dataset_from_json(self.client.get(f"{self._path}/expected", unit=unit, **query))
+        return dataset_from_json(self.client.get(f"{self._path}/expected", unit=_check_unit(unit), **query))
 
     def diagnostics(self) -> "xr.Dataset":
         """Diagnostics: readings against the channel, rewards against predictions, arms, pending decisions."""
         return dataset_from_json(self.client.get(f"{self._path}/diagnostics"))
 
-    def history(self, unit: str | None = None, points: int = 2000) -> dict[str, Any]:
+    def history(self, unit: Identifier | None = None, points: int = 2000) -> dict[str, Any]:
         """The history of all units or of one as JSON values, as the service's page shows it."""
-        history: dict[str, Any] = self.client.get(f"{self._path}/history", unit=unit, points=points)
+        path = f"{self._path}/history"
+        history: dict[str, Any] = self.client.get(path, unit=_check_unit(unit), points=points)
         return history
 
     def figure(self) -> "Figure":
@@ -427,27 +471,24 @@ def _term_to_json(name: str, value: Any, terms: Mapping[str, Any]) -> Any:
     return value
 
 
-def arguments_to_json(args: Mapping[str, Any], field: str = "") -> dict[str, Any]:
-    """The arguments of a decision as JSON values; None is left out."""
-    for name in args:
-        if name not in ARGUMENTS:
-            raise InputError(f"{field}{name}", "no such field", ", ".join(ARGUMENTS))
-    return {
-        name: plain(f"{field}{name}", value)
-        for name, value in args.items()
-        if value is not None or name == "context"
-    }
+def _check_unit(unit: Identifier | None) -> str | None:
+    return None if unit is None else validation.check_identifier("unit", unit)
+
+
+def _cell_to_json(field: str, cell: Any) -> Any:
+    return None if is_missing(cell) else plain(field, cell)
 
 
 def plain(field: str, value: Any) -> Any:
     """Convert to numbers, text, lists and mappings; anything that JSON cannot hold is refused."""
+    value = validation.unbox(value)
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
     if isinstance(value, str):
         return value
     if isinstance(value, int | np.integer):
         return int(value)
-    if isinstance(value, float | np.floating):
+    if isinstance(value, float | np.floating | Decimal):
         return _check_finite(field, float(value))
     if isinstance(value, datetime | timedelta):
         return _to_seconds(field, value)
@@ -463,12 +504,7 @@ def _check_finite(field: str, value: float) -> float:
 
 
 def _to_seconds(field: str, value: datetime | timedelta) -> float:
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if value.tzinfo is None:
-        allowed = "a number, or a datetime with its time zone"
-        raise InputError(field, f"{value.isoformat()} has no time zone", allowed)
-    return value.timestamp()
+    return value.total_seconds() if isinstance(value, timedelta) else validation.check_time(field, value)
 
 
 def _check_name(field: str, name: object) -> str:

@@ -64,11 +64,27 @@ Context = Annotated[
         examples=[{"steps": 1648, "sleep": None}, [1648, None]],
     ),
 ]
+_NAMED: Any = Name | Annotated[int, Field(ge=-(2**53), le=2**53)]
 Arms = Annotated[
     Any,
     _with_schema(
-        Annotated[list[Name], Field(min_length=1)] | dict[str, list[float] | None],
+        Annotated[list[_NAMED], Field(min_length=1)] | dict[str, list[float] | None],
         description="Names of arms; or a mapping from names to vectors, where arms have any.",
+    ),
+]
+Identifier = Annotated[
+    Any,
+    _with_schema(_NAMED, description="A name: text, or an integer as good as its text.", examples=["ann", 7]),
+]
+IdentifierOrNone = Annotated[
+    Any, _with_schema(_NAMED | None, description="A name: text, or an integer; null for none.")
+]
+Time = Annotated[
+    Any,
+    _with_schema(
+        float | Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None,
+        description="Seconds since 1970; or a date with its time and zone, as in ISO 8601.",
+        examples=[1772366400.0, "2026-03-01T12:00:00Z"],
     ),
 ]
 Matrix = Annotated[Any, _with_schema(float | list[float] | list[list[float]], description="Numbers.")]
@@ -99,13 +115,13 @@ class Ask(Body):
     """A decision that is asked for."""
 
     context: Context
-    unit: Name | None = None
+    unit: IdentifierOrNone = None
     arms: Arms = None
     key: Name | None = None
-    measured_at: float | None = None
+    measured_at: Time = None
     noise_sd: StandardDeviations = None
     noise_cov: Matrix = None
-    logged_arm: Name | None = None
+    logged_arm: IdentifierOrNone = None
     probability: Annotated[float, Field(gt=0, le=1)] | None = None
 
 
@@ -146,14 +162,14 @@ class Change(Body):
     """Arms that come, go, and come back."""
 
     add: Arms = None
-    retire: list[Name] = []
-    restore: list[Name] = []
+    retire: list[Identifier] = []
+    restore: list[Identifier] = []
 
 
 class Freeze(Body):
     """One arm from now on; null: the agent decides again."""
 
-    arm: Name | None
+    arm: IdentifierOrNone
 
 
 class Shadow(Body):
@@ -199,7 +215,7 @@ class Backup(Body):
 class Erase(Body):
     """A unit whose contexts are to go, in all problems or in one."""
 
-    unit: Name
+    unit: Identifier
     problem: Name | None = None
 
 

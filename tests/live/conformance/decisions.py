@@ -1,9 +1,13 @@
 """Decisions: what they say, and what may be told with a reading."""
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from tests.live.conformance.places import (
@@ -48,6 +52,46 @@ def check_a_context_comes_in_any_form(place: Place) -> None:
     assert contexts == [{"x": 0.5, "y": -1.0}] * len(forms)
 
 
+def check_what_is_missing_comes_in_any_form(place: Place) -> None:
+    live = place.made()
+    rows: list[Any] = [{"x": 0.5, "y": gap} for gap in (None, np.nan, np.float32("nan"), Decimal("NaN"))]
+    rows += [[0.5, np.nan], np.array([0.5, np.nan]), {"x": Decimal("0.5"), "y": pd.NA}]
+    series = pd.Series({"x": 0.5, "person": "ann", "y": None})
+    frames = [pd.DataFrame({"x": [0.5], "y": [None]}), pl.DataFrame({"y": [None], "n": [1], "x": [0.5]})]
+    rows += [series, *frames, pa.table({"x": [0.5], "y": [None]})]
+    for i, row in enumerate(rows):
+        live.decide(row, unit=i, measured_at=np.nan, probability=pd.NA)
+    assert [event["context"] for event in live.events()[1:]] == [{"x": 0.5, "y": None}] * len(rows)
+    made = live.decide(SHOWN)
+    live.reveal(made.id, series)
+    assert live.events()[-1]["context"] == {"x": 0.5}
+    for row in ({"x": True, "y": 1}, {"x": "0.5", "y": 1}, [0.5, np.bool_(True)]):
+        with unchanged(live), pytest.raises(InputError, match=r"^context\b"):
+            live.decide(row)
+
+
+def check_units_and_arms_are_texts_or_integers(place: Place) -> None:
+    live = place.made(arms=[1, 2.0, np.int64(3)])
+    units: list[Any] = [7, "7", 7.0, np.int64(7)]
+    made = [live.decide(SHOWN, unit=unit, arms=["1", 3]) for unit in units]
+    assert live.about()["units"] == ["7"]
+    assert {event["arms"][0] for event in live.events()[1:]} == {"1"}
+    assert {*made[0].probabilities} == {"1", "3"}
+    assert float(live.belief(7)["bias"][0]) == float(live.belief("7")["bias"][0])
+    assert live.decide(SHOWN, logged_arm=2).arm == "2"
+    live.add_arm(4)
+    live.retire_arm(1)
+    live.restore_arm(1)
+    live.freeze(4)
+    assert live.decide(SHOWN).arm == "4"
+    assert live.about()["arms"] == ["1", "2", "3", "4"]
+    bad: list[dict[str, Any]] = [{"unit": unit} for unit in (7.5, True, np.bool_(True), 10**300)]
+    bad += [{"arms": arms} for arms in ([1, "1"], [1, True], [1.5], {1: None, "1": None})]
+    for more in [*bad, {"logged_arm": False}]:
+        with unchanged(live), pytest.raises(InputError, match=f"^{next(iter(more))}"):
+            live.decide(SHOWN, **more)
+
+
 def check_each_unit_has_a_bias_of_its_own(place: Place) -> None:
     live = place.made()
     first = live.decide(SHOWN)
@@ -90,7 +134,13 @@ def check_times_of_readings(place: Place) -> None:
     live, noon = place.made(agent="temporal"), datetime(2026, 1, 1, 12, tzinfo=UTC)
     live.decide(SHOWN, unit="ann", measured_at=noon)
     live.decide(SHOWN, unit="bob", measured_at=5)
-    assert [event["measured_at"] for event in live.events()[1:]] == [noon.timestamp(), 5.0]
+    live.decide(SHOWN, unit="cat", measured_at="2026-01-01T13:00:00+01:00")
+    live.decide(SHOWN, unit="dan", measured_at=pd.Timestamp(noon))
+    assert [event["measured_at"] for event in live.events()[1:]] == [
+        noon.timestamp(),
+        5.0,
+        *[noon.timestamp()] * 2,
+    ]
     assert live.expected(SHOWN, unit="bob", measured_at=5.0)["arm"].values.tolist() == ARMS
     for call in (
         lambda: live.decide(SHOWN, unit="bob", measured_at=4.0),
@@ -104,6 +154,11 @@ def check_times_of_readings(place: Place) -> None:
         pytest.raises(InputError, match=r"^measured_at: 2026-01-01T12:00:00 has no time zone"),
     ):
         live.decide(SHOWN, unit="bob", measured_at=noon.replace(tzinfo=None))
+    with (
+        unchanged(live),
+        pytest.raises(InputError, match=r"^measured_at: 2026-01-01T12:00:00 has no time zone"),
+    ):
+        live.decide(SHOWN, unit="bob", measured_at="2026-01-01 12:00")
 
 
 ASK_OF_BOB = {"context": SHOWN, "unit": "bob", "measured_at": 6.0}

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -130,21 +129,14 @@ def _read_arms(text: str) -> Any:
 
 def _read_time(field: str, value: Any) -> Any:
     """A number, or a date and time; values of JSON that are not text are left as they are."""
-    from unfog.validation import InputError
+    from unfog.validation import check_time
 
     if not isinstance(value, str):
         return value
     try:
         return float(value)
     except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise InputError(field, value, TIME) from None
-    if moment.tzinfo is None:
-        raise InputError(field, f"{value} has no offset", TIME)
-    return moment
+        return check_time(field, value, TIME)
 
 
 def _read_batch(source: str) -> dict[int, Any]:
