@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from unfog.agents import choose, denoise, learn
     from unfog.agents.agent import Agent
     from unfog.agents.catalogue import AGENTS
+    from unfog.bandit import Bandit
     from unfog.channel.deconvolution import deconvolve
     from unfog.lab.baselines.suite import compare_baselines
     from unfog.lab.evaluate import evaluate
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _HOME = {
     "AGENTS": "agents.catalogue",
     "Agent": "agents.agent",
+    "Bandit": "bandit",
     "GaussianProblem": "worlds.synthetic",
     "InputError": "validation",
     "LogisticProblem": "worlds.synthetic",
@@ -62,6 +64,7 @@ _ROOMS = {
 __all__ = [
     "AGENTS",
     "Agent",
+    "Bandit",
     "GaussianProblem",
     "InputError",
     "LogisticProblem",

@@ -1,13 +1,18 @@
 """Bad input is refused by the name of its field, and changes nothing: what JSON cannot say, and at random."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.live.ground import opened, problem
+import unfog
+from tests.live.ground import ARMS, CHANNEL, COORDINATES, opened, problem
 from tests.live.nonsense import throw
+from unfog.live import Problem
+from unfog.live.snapshot import replayed
 from unfog.validation import InputError
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**5000
@@ -49,18 +54,29 @@ KINDS: list[dict[str, Any]] = [
     {"agent": "naive", "channel": None, "rewards": "binary"},
     {"arms": None, "arm_size": 2, "features": "product"},
 ]
+TERMS: dict[str, Any] = {"context": COORDINATES, "arms": ARMS, "channel": CHANNEL, "seed": 11}
 BROUGHT: dict[str, Any] = {"arms": {"a": [1.0, 0.0], "b": [0.0, 1.0]}}
 
 
-@pytest.mark.parametrize("kind", range(len(KINDS)))
-def test_at_random(tmp_path: Path, kind: int) -> None:
-    fuzz(tmp_path, kind, 500)
-
-
-def fuzz(path: Path, kind: int, number: int, seed: int = 0) -> None:
+@contextmanager
+def made(place: str, path: Path, kind: int) -> Iterator[Problem]:
+    """A problem of this kind, in a file or in memory."""
+    if place == "memory":
+        yield unfog.Bandit(name="p", **TERMS | KINDS[kind])
+        return
     with opened(path) as store:
-        live = problem(store, **KINDS[kind])
+        yield problem(store, **KINDS[kind])
+
+
+@pytest.mark.parametrize("place", ["file", "memory"])
+@pytest.mark.parametrize("kind", range(len(KINDS)))
+def test_at_random(tmp_path: Path, kind: int, place: str) -> None:
+    fuzz(tmp_path, kind, 500 if place == "file" else 300, place=place)
+
+
+def fuzz(path: Path, kind: int, number: int, seed: int = 0, place: str = "file") -> None:
+    with made(place, path, kind) as live:
         done, refused = throw(live, number, 10 * seed + kind, **BROUGHT if "arm_size" in KINDS[kind] else {})
         assert refused > 0.8 * number
         assert done > 0
-        assert store.replay(verify=True)["p"].same
+        assert replayed(live.processor, "p", verify=True).same

@@ -28,8 +28,7 @@ def test_every_problem(place: Place, check: str) -> None:
 
 @pytest.mark.parametrize("check", CHECKS_OF_STORES)
 def test_every_store(place: Place, check: str) -> None:
-    if place.store is not None:
-        CHECKS_OF_STORES[check](place)
+    CHECKS_OF_STORES[check](place)
 
 
 FORGOTTEN = {

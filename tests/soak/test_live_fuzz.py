@@ -1,4 +1,6 @@
-"""A hundred thousand calls with nonsense on live problems: each works or is refused by name."""
+"""A hundred thousand calls with nonsense on live problems, in a file and in memory: each works or is refused
+by name.
+"""
 
 from pathlib import Path
 
@@ -8,7 +10,8 @@ from tests.live.test_bad_input import KINDS, fuzz
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("place", ["file", "memory"])
 @pytest.mark.parametrize("part", range(20))
 @pytest.mark.parametrize("kind", range(len(KINDS)))
-def test_at_random(tmp_path: Path, kind: int, part: int) -> None:
-    fuzz(tmp_path, kind, 1_250, seed=part)
+def test_at_random(tmp_path: Path, kind: int, part: int, place: str) -> None:
+    fuzz(tmp_path, kind, 1_250, seed=part, place=place)

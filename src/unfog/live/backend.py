@@ -67,6 +67,8 @@ class Backend(Protocol):
     label: str  # where it is: path or address, for messages
     pid: int  # the process that opened it
     failures: tuple[type[BaseException], ...]
+    is_durable: bool  # whether rows outlive this process; if not, no other process can have them either
+    first_decision: int  # the events of decisions before this number may have been dropped; else 0
     tails: Mapping[str, Tail]  # the problems that have rows, in the order of their first rows
 
     @property

@@ -128,7 +128,12 @@ class StateCache:
         return any(since >= SNAPSHOT_EVERY for since in list(self._since.values()))
 
     def save_if_due(self) -> None:
-        """Write snapshots of problems that had many events since the last one. Takes the lock briefly."""
+        """Write snapshots of problems that had many events since the last one. Takes the lock briefly.
+
+        Not of rows in memory, which no other process will read.
+        """
+        if not self._log.backend.is_durable:
+            return
         for name in [name for name, since in list(self._since.items()) if since >= SNAPSHOT_EVERY]:
             with suppress(StoreError):  # a snapshot is only a cache: the caller's own work is done
                 self._save(name, wait=False)

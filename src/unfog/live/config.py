@@ -258,11 +258,14 @@ def with_terms(function: Function) -> Function:
     """Make `help` and `inspect.signature` show each term that a function takes, with its default."""
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    own_options = [p for p in own if p.kind is p.KEYWORD_ONLY]
     terms = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=FIELDS[name].default, annotation=kind)
         for name, kind in get_type_hints(GivenTerms).items()
     ]
-    vars(function)["__signature__"] = signature.replace(parameters=[*own, *terms])
+    vars(function)["__signature__"] = signature.replace(
+        parameters=[*(p for p in own if p not in own_options), *terms, *own_options]
+    )
     return function
 
 

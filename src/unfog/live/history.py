@@ -181,7 +181,7 @@ class Ring:
 
     def _read_log(self, around: Around, upto: int) -> None:
         """Read the rows up to `upto` that were not read yet."""
-        first = max(around.number - MOST, 0)
+        first = max(around.number - MOST, self._log.backend.first_decision)
         if self._epoch != self._log.epoch or self._columns.next < first:
             self._epoch = self._log.epoch
             self._restart(first)

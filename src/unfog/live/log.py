@@ -170,10 +170,17 @@ class Log:
         with self._using(f"the snapshot of {problem!r}") as backend:
             return backend.snapshot(problem)
 
-    def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
-        """Store a snapshot of the state after row `seq`; the two newest are kept."""
+    def keep(
+        self, problem: str, seq: int, fingerprint: str, blob: bytes, then: Change = lambda: None
+    ) -> None:
+        """Store a snapshot of the state after row `seq`, and make another change in the same transaction."""
+
+        def change() -> None:
+            self.backend.keep(problem, seq, fingerprint, blob)
+            then()
+
         with self._commits:
-            self._change(lambda: self.backend.keep(problem, seq, fingerprint, blob))
+            self._change(change)
 
     def discard(self, problem: str) -> None:
         """Delete the snapshots of a problem."""
@@ -308,22 +315,29 @@ class Log:
             warnings.warn(f"erased text may still be in the file: {error}", stacklevel=3)
 
     def _leave_to_parent(self) -> None:
-        """After a fork, close the log in the child, with new locks that no thread holds."""
-        self._closed = True
+        """After a fork, close the log in the child, with new locks that no thread holds; but a child has its
+        own copy of rows in memory.
+        """
+        is_interrupted = self._commits.locked() or self.last > self.committed
         self._commits = threading.Lock()
-        self._queue = Queue(self.backend.name, self.backend.only)
-        self._queue.drop(f"it was opened by process {self.backend.pid}, which alone may use it")
-        self.backend.leave_to_parent()
+        self._queue = Queue(self.backend.name, self.backend.only, self.epoch + is_interrupted)
+        if self.backend.is_durable:
+            self._closed = True
+            self._queue.drop(f"it was opened by process {self.backend.pid}, which alone may use it")
+            self.backend.leave_to_parent()
+        elif not self._closed:
+            self._open()
         self.on_fork()
 
 
 class Queue:
     """The rows that wait for their commit to the backend `name`. No method touches the disk."""
 
-    def __init__(self, name: str, only: str | None = None) -> None:
+    def __init__(self, name: str, only: str | None = None, epoch: int = 0) -> None:
         """`only`: the only problem whose rows are accepted; None: any."""
         self.name, self._only = name, only
-        self.last = self.committed = self.epoch = 0
+        self.last = self.committed = 0
+        self.epoch = epoch
         self._times: dict[str, float] = {}  # of the last row of each problem
         self.unusable = ""  # why nothing can be added
         self._rows: list[Row] = []

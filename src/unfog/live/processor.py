@@ -148,6 +148,8 @@ class Processor:
 
     def _renew_locks(self) -> None:
         """Replace the locks in a forked child, where threads that held them do not exist."""
+        if not self.lock.acquire(blocking=False):  # another thread was changing a state
+            self.cache.clear()
         self.lock = threading.RLock()
         self.cache.renew_locks(self.lock)
         self._counted = Counted(self.log)

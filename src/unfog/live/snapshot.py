@@ -137,10 +137,19 @@ def restored(log: Log, name: str, config: Made) -> tuple[State, int]:
     latest, state, after = log.snapshot(name), None, 0
     if latest is not None and latest[1] == fingerprint(config):
         state, after = _read_state(config, latest[2]), latest[0]
+    if state is None and log.backend.first_decision:
+        lacks = f"events of its first {log.backend.first_decision} decisions were dropped"
+        why = "by another unfog, NumPy or Python, or with a shadow of your own code"
+        raise StoreError(f"{log.backend.name} cannot be used: {lacks}, and its snapshot was written {why}")
     if state is None:
         after = 0
     state, replay = folded(config, log.read(name, after), state)
     return state, replay.events
+
+
+def has_own_shadows(runners: Iterable[str]) -> bool:
+    """Whether one of these agents is a shadow from the caller's own code."""
+    return any(code_fingerprint("shadow", name) is not None for name in runners if name)
 
 
 def _read_state(config: Made, blob: bytes) -> State | None:
@@ -150,7 +159,7 @@ def _read_state(config: Made, blob: bytes) -> State | None:
         values = _codec.decode(blob, allowed=modules)
     except _codec.DecodeError:  # a shadow from the caller's own code may have its own classes
         return None
-    if any(code_fingerprint("shadow", name) is not None for name in values["runners"] if name):
+    if has_own_shadows(values["runners"]):
         return None  # only the log has the fingerprint of the code that it joined with
     state = State(config)
     state.arms.fill(values["arms"])

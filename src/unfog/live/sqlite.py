@@ -35,6 +35,8 @@ class SqliteBackend:
 
     failures: tuple[type[BaseException], ...] = FAILURES
     only = None
+    is_durable = True
+    first_decision = 0
 
     def __init__(
         self, path: object, sync: str = "full", *, connect: sqlite_file.Connect = sqlite_file.plain

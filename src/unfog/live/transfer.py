@@ -74,7 +74,13 @@ def as_lines(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def read_lines(lines: Iterable[str]) -> Iterator[Line]:
     """Read NDJSON as events, each with the number of its line."""
+    try:
+        lines = iter(lines)
+    except TypeError:
+        raise InputError("lines", display(lines), "the lines of an exported log") from None
     for number, line in enumerate(lines, 1):
+        if not isinstance(line, str | bytes):
+            raise InputError(f"line {number}", display(line), "one JSON object, as text")
         if not line.strip():
             continue
         try:

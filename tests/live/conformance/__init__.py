@@ -1,4 +1,5 @@
-"""What live problems promise, wherever they are: in a file, in a real PostgreSQL, behind a service.
+"""What live problems promise, wherever they are: in memory, in a file, in a real PostgreSQL, behind a
+service.
 
 A check takes a place and makes problems of its own in it; what is expected is written down, or computed by
 other means. How a verb is reached (options, bodies, status codes) is tested elsewhere. A new place is a line

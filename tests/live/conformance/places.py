@@ -1,6 +1,6 @@
-"""Places where live problems are: a file, a real PostgreSQL, a service. One in memory would be one line."""
+"""Places where live problems are: memory, a file, a real PostgreSQL, a service."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -14,8 +14,9 @@ import unfog
 from tests.live.ground import ARMS, CHANNEL, COORDINATES, Hand
 from tests.serve.running import running
 from tests.services import database
-from unfog.live import Problem, Store
+from unfog.live import NotFoundError, Problem, Store
 from unfog.live.postgres.ownership import Shared
+from unfog.live.snapshot import Replayed
 from unfog.serve import Client
 from unfog.serve.client import Remote
 from unfog.validation import InputError
@@ -33,17 +34,65 @@ class Place:
 
     clock: Hand
     problem: Callable[..., Live]
-    store: Callable[[str], Store | Client] | None = None
+    store: Callable[[str], "Store | Client | Bandits"]
+    has_names: bool = True  # whether a problem can be asked for again, by its name
 
     def made(self, **terms: Any) -> Live:
         """A new problem: two coordinates, three arms, a channel; unless told otherwise."""
         told: dict[str, Any] = {"context": COORDINATES, "arms": ARMS, "channel": CHANNEL, "seed": 11}
         return self.problem(new_name(), **told | terms)
 
-    def store_of(self, name: str) -> Store | Client:
+    def store_of(self, name: str) -> "Store | Client | Bandits":
         """The store that has a problem, or will have it."""
-        assert self.store is not None
         return self.store(name)
+
+
+class Bandits:
+    """Bandits by name: what a store does for each of its problems, done by the bandit itself."""
+
+    def __init__(self, clock: Hand) -> None:
+        self.clock = clock
+        self.bandits: dict[str, unfog.Bandit] = {}
+
+    def problem(self, name: str, **terms: Any) -> unfog.Bandit:
+        if name not in self.bandits:
+            self.bandits[name] = unfog.Bandit(name=name, clock=self.clock, **terms)
+        return self.bandits[name]
+
+    def names(self) -> list[str]:
+        return list(self.bandits)
+
+    def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
+        return iter(self.bandits[name].events(since))
+
+    def export(self, name: str) -> Iterator[str]:
+        return self.bandits[name].export()
+
+    def take_in(self, lines: Iterable[str], name: str) -> int:
+        if name in self.bandits:
+            return self.bandits[name].import_events(lines)
+        self.bandits[name] = unfog.Bandit.from_events(lines, name, clock=self.clock)
+        return len(self.bandits[name].events())
+
+    def erase(self, *, unit: str, problem: str | None = None) -> dict[str, int]:
+        chosen = [problem] if problem else [name for name in self.bandits if self._has(name, unit)]
+        if not chosen:
+            raise NotFoundError("unit", repr(unit), "a unit of some bandit")
+        return {name: self.bandits[name].erase(unit=unit) for name in chosen}
+
+    def _has(self, name: str, unit: str) -> bool:
+        return any(event.get("unit") == unit for event in self.bandits[name].events())
+
+    def replay(self, verify: bool = False, problem: str | None = None) -> Mapping[str, Replayed]:
+        chosen = self.names() if problem is None else [problem]
+        return {name: self.bandits[name].replay(verify) for name in chosen}
+
+
+@contextmanager
+def in_memory(folder: Path) -> Iterator[Place]:
+    clock = Hand()
+    bandits = Bandits(clock)
+    yield Place(clock, bandits.problem, lambda _: bandits, has_names=False)
 
 
 @contextmanager
@@ -68,6 +117,7 @@ def behind_a_service(folder: Path) -> Iterator[Place]:
 
 
 PLACES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
+    "memory": in_memory,
     "file": in_a_file,
     "database": in_a_database,
     "service": behind_a_service,

@@ -40,6 +40,8 @@ class PostgresBackend:
 
     failures: tuple[type[BaseException], ...] = (psycopg.Error, UnicodeError)
     path = None
+    is_durable = True
+    first_decision = 0
 
     def __init__(self, pool: Pool, problem: str, epoch: int) -> None:
         """Start unopened; `epoch` is what `Owners.claim` returned."""
