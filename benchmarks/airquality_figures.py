@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from unfog import validation
-from unfog.agents.catalogue import Catalogue, named
+from unfog.agents.catalogue import Catalogue, select_rows
 from unfog.lab.labels import Look, looks
 from unfog.maths.arrays import Array, Bools
 from unfog.plotting import COLOURS, DPI, PAGE, STYLE
@@ -63,7 +63,7 @@ def track(problem: Problem, agent: str, *, rounds: int = 1000, trials: int = 20,
     validation.count("rounds", rounds, most=MOST_CELLS // dim)
     validation.count("trials", trials, most=MOST_CELLS // dim // rounds)
     validation.count("seed", seed, 0, MOST_SEED)
-    [row] = named([agent], "agent", Catalogue(problem.rewards.kind))
+    [row] = select_rows([agent], "agent", Catalogue(problem.rewards.kind))
     shape = trials, dim
     found = []
     for t, (emission, decision) in enumerate(played(problem, row, rounds, range(trials), seed)):

@@ -30,8 +30,8 @@ from benchmarks.compare import OUT
 from benchmarks.evaluation_noise import noise
 from benchmarks.logs import ACTIONS, World, best, logs, policy, truth, with_one
 from benchmarks.peers.run import ROOT, machine
-from unfog.evaluation.context import Scene
-from unfog.evaluation.evaluate import evaluated
+from unfog.evaluation.context import EvaluationContext
+from unfog.evaluation.evaluate import evaluate_policies
 from unfog.evaluation.log import Log
 from unfog.evaluation.sensor import CURVES, READ, sensor
 from unfog.maths.arrays import Array
@@ -87,9 +87,9 @@ def estimates(number: int, learns: bool) -> dict[str, Any]:
     worth = truth(world, 16_000_000 if number > 100 else 1_000_000)
     columns = ("value", "low", "high", "plain_value", "plain_low", "plain_high")
     for batch in batches(world, number, learns):
-        scenes = [Scene(log, world.channel) for log in batch]
+        scenes = [EvaluationContext(log, world.channel) for log in batch]
         for scene in scenes:
-            found = evaluated(scene, {"other": policy}, estimators=NAMES)
+            found = evaluate_policies(scene, {"other": policy}, estimators=NAMES)
             rows.append(np.stack([found[name].values[0] for name in columns]))
         peers.append(obp(batch, [scene.across.rewards for scene in scenes]))
     values = np.stack(rows)  # (logs, columns, estimators)
@@ -144,10 +144,12 @@ def models(number: int) -> dict[str, Any]:
             worth, rows = truth(world, 4_000_000 if number > 100 else 1_000_000), list[list[float]]()
             for batch in batches(world, number, learns=False):
                 for log in batch:
-                    ours = Scene(log, world.channel, *features)
-                    raw = Scene(log._replace(true=None), None, *features)
+                    ours = EvaluationContext(log, world.channel, *features)
+                    raw = EvaluationContext(log._replace(true=None), None, *features)
                     found = [
-                        evaluated(one, {"other": policy}, estimators="dr,dm", intervals="plain")["value"]
+                        evaluate_policies(one, {"other": policy}, estimators="dr,dm", intervals="plain")[
+                            "value"
+                        ]
                         for one in (ours, raw)
                     ]
                     rows.append([float(x) for one in found for x in one.values[0]])
@@ -166,9 +168,11 @@ def speed(rounds: int) -> dict[str, Any]:
     (log,) = logs(World(), 1, rounds, learns=False, seed=1)
     rules: dict[str, Any] = {name: name for name in ("logger", "uniform", "always:a", "fitted")}
     rules["other"] = policy(log.noisy)
-    evaluated(Scene(logs(World(), 1, 100, learns=False, seed=2)[0], World().channel))  # imports what it needs
+    evaluate_policies(
+        EvaluationContext(logs(World(), 1, 100, learns=False, seed=2)[0], World().channel)
+    )  # imports what it needs
     wall, cpu = time.perf_counter(), time.process_time()
-    evaluated(Scene(log, World().channel), rules, estimators="dr,snips,ips")
+    evaluate_policies(EvaluationContext(log, World().channel), rules, estimators="dr,snips,ips")
     return {
         "rounds": rounds,
         "policies": 5,
@@ -192,7 +196,7 @@ def simex(number: int, rounds: int) -> dict[str, Any]:
     at = int(np.flatnonzero(READ == -1.0)[0])
     for i in range(number):
         (log,) = logs(world, 1, rounds, learns=False, seed=5000 + i)
-        found = sensor(Scene(log, world.channel))
+        found = sensor(EvaluationContext(log, world.channel))
         rows.append([found.values[0], *(found.read[curve][at] for curve in CURVES)])
     values = np.array(rows)  # (logs, curves, 2)
     said: dict[str, Any] = {"logs": number, "rounds": rounds, "truth": {"as it is": now, "perfect": without}}

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.logs import D, K, World, best, logs, with_one
-from unfog.evaluation.context import Scene
-from unfog.evaluation.evaluate import evaluated
+from unfog.evaluation.context import EvaluationContext
+from unfog.evaluation.evaluate import evaluate_policies
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array
 
@@ -43,13 +43,16 @@ def values(log: Log) -> list[float]:
     rule, blind = {"best": table(log.noisy)}, log._replace(true=None)
     assert log.true is not None
 
-    def by(scene: Scene, names: str) -> list[float]:
-        return [float(one) for one in evaluated(scene, rule, estimators=names, intervals="plain")["value"][0]]
+    def by(scene: EvaluationContext, names: str) -> list[float]:
+        return [
+            float(one)
+            for one in evaluate_policies(scene, rule, estimators=names, intervals="plain")["value"][0]
+        ]
 
-    (slopes,) = by(Scene(blind, None, "matrix", SLOPES), "dm")
-    ips, dm, dr = by(Scene(blind), "ips,dm,dr")
-    (denoised,) = by(Scene(blind, WORLD.channel, "matrix", SLOPES), "dm")
-    (exact,) = by(Scene(blind._replace(noisy=log.true), None, "matrix", SLOPES), "dm")
+    (slopes,) = by(EvaluationContext(blind, None, "matrix", SLOPES), "dm")
+    ips, dm, dr = by(EvaluationContext(blind), "ips,dm,dr")
+    (denoised,) = by(EvaluationContext(blind, WORLD.channel, "matrix", SLOPES), "dm")
+    (exact,) = by(EvaluationContext(blind._replace(noisy=log.true), None, "matrix", SLOPES), "dm")
     return [ips, slopes, dm, dr, denoised, mixed(log, rule["best"]), exact]
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import named
+from unfog.agents.catalogue import select_rows
 from unfog.agents.round import Observation
 from unfog.channel.knowledge import masked_shrinkage
 from unfog.maths.arrays import Array, Ints, take
@@ -170,7 +170,7 @@ def summary(regret: Array) -> dict[str, Any]:
 
 def cell(arms: int, share: float) -> dict[str, Any]:
     """CLBBF and its baseline on all environments."""
-    start, agents = time.perf_counter(), named(AGENTS)
+    start, agents = time.perf_counter(), select_rows(AGENTS)
     worlds = [environment(j) for j in range(ENVIRONMENTS)]
     lost = play(agents, worlds, share, list(range(ENVIRONMENTS)), problem(arms, share))
     found = {agent.name.partition(":")[0]: summary(one) for agent, one in zip(agents, lost, strict=True)}
@@ -180,7 +180,7 @@ def cell(arms: int, share: float) -> dict[str, Any]:
 
 def beside(arms: int, share: float) -> dict[str, Any]:
     """Ours, who are told the law of contexts and noise, in the same rounds."""
-    agents, lost = named(OURS), list[Array]()
+    agents, lost = select_rows(OURS), list[Array]()
     for j in range(FIRST):
         world = environment(j)
         lost.append(play(agents, [world], share, [j], problem(arms, share, world))[:, 0])

@@ -31,7 +31,7 @@ from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.base import View
 from unfog.agents.baselines.meb import ClippedOptimism, ClippedThompson
-from unfog.agents.catalogue import named
+from unfog.agents.catalogue import select_rows
 from unfog.lab.spec import build_problem, load
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.maths.random import RoundDraws
@@ -86,10 +86,10 @@ def play(agent: Agent, problem: Problem, trials: int, number: int) -> Losses:
         )
         arm, chance, first = choice(agent, considered.view, mine[:, t % BLOCK])
         heard = chance if agent.can.report_choice else None
-        decision = rounds.taken(agent, setup, features, considered, arm, heard)
+        decision = rounds.make_decision(agent, setup, features, considered, arm, heard)
         scores = features.at(emission.context).scores(truth.theta)
         paid = problem.reward(pick(scores, arm), normals[:, t % BLOCK])
-        memory = rounds.observed(agent, setup, memory, decision)
+        memory = rounds.observe_reading(agent, setup, memory, decision)
         memory, _ = rounds.reward(agent, setup, memory, decision, paid)
         top = features.at(emission.noisy).scores(truth.theta).argmax(-1)
         policy = np.where(top == 0, 1 - FLOOR, FLOOR)
@@ -120,7 +120,7 @@ def main(trials: int = 100, number: int = 50_000) -> None:
     spec, lines = load(SPEC), []
     for noise in PUBLISHED:
         problem = build_problem({**spec.problem, "noise_cov": noise})
-        for agent in named(spec.run.agents):
+        for agent in select_rows(spec.run.agents):
             start = time.process_time()
             found = play(agent, problem, trials, number)
             lines.append(row(noise, agent.name, found, time.process_time() - start))

@@ -12,21 +12,21 @@ from unfog import _io
 
 def test_two_drafts_of_one_target_are_two_files_and_one_gets_the_name(tmp_path: Path) -> None:
     target = tmp_path / "copy.unfog"
-    with _io.draft(target) as first, _io.draft(target) as second:
+    with _io.temporary_file(target) as first, _io.temporary_file(target) as second:
         assert first != second
         assert [one.stat().st_mode & 0o777 for one in (first, second)] == [0o600, 0o600]
         first.write_text("first")
         second.write_text("second")
-        _io.appear(second, target)
+        _io.publish(second, target)
         with pytest.raises(FileExistsError):
-            _io.appear(first, target)
+            _io.publish(first, target)
     assert os.listdir(tmp_path) == ["copy.unfog"]
     assert target.read_text() == "second"
 
 
 def test_a_draft_that_fails_leaves_nothing(tmp_path: Path) -> None:
     def fail() -> None:
-        with _io.draft(tmp_path / "copy.unfog"):
+        with _io.temporary_file(tmp_path / "copy.unfog"):
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -42,11 +42,11 @@ def test_where_there_are_no_links_a_name_is_given_once_as_well(
 
     monkeypatch.setattr(os, "link", refuse)
     target = tmp_path / "copy.unfog"
-    with _io.draft(target) as first, _io.draft(target) as second:
+    with _io.temporary_file(target) as first, _io.temporary_file(target) as second:
         first.write_text("first")
-        _io.appear(first, target)
+        _io.publish(first, target)
         with pytest.raises(FileExistsError):
-            _io.appear(second, target)
+            _io.publish(second, target)
     assert os.listdir(tmp_path) == ["copy.unfog"]
     assert target.read_text() == "first"
 

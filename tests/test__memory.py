@@ -90,6 +90,6 @@ def test_what_is_no_amount_is_refused(text: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_amounts_in_words() -> None:
-    assert _memory.said(20_700_000_000) == "20.7 GB"
-    assert _memory.said(64_000) == "64 kB"
-    assert [_memory.said(amount) for amount in (1, 999, 1000)] == ["1 byte", "999 bytes", "1 kB"]
+    assert _memory.format_bytes(20_700_000_000) == "20.7 GB"
+    assert _memory.format_bytes(64_000) == "64 kB"
+    assert [_memory.format_bytes(amount) for amount in (1, 999, 1000)] == ["1 byte", "999 bytes", "1 kB"]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.each import each
 from unfog import _table
-from unfog._table import Column, columns, counted, csv_rows, labels, matrix
+from unfog._table import Column, columns, csv_rows, labels, matrix, number_rows
 from unfog.validation import InputError
 
 FIRST, SECOND = date(2024, 1, 1), date(2024, 1, 2)
@@ -112,7 +112,7 @@ def test_a_whole_number_is_one_name_however_it_is_written(cells: Any) -> None:
 
 
 def test_rows_that_are_left_keep_their_place() -> None:
-    found = Column("x", np.array(["1", "?", "3", "!"], object), counted(4, 2))
+    found = Column("x", np.array(["1", "?", "3", "!"], object), number_rows(4, 2))
     assert found.kept(np.array([True, False, True, False])).numbers().tolist() == [1.0, 3.0]
     with pytest.raises(InputError, match=r"^row 5, x: '!'"):
         found.kept(np.array([True, False, False, True])).numbers()

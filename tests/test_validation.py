@@ -188,18 +188,18 @@ class Needs:
 
 
 def test_what_lacks_a_method_is_refused_and_so_is_a_class() -> None:
-    validation.offering("x", Needs(), Needs, "a game")
+    validation.check_contract("x", Needs(), Needs, "a game")
     with pytest.raises(InputError, match=r"^x: 3 has no play; allowed: a game$"):
-        validation.offering("x", 3, Needs, "a game")
+        validation.check_contract("x", 3, Needs, "a game")
     with pytest.raises(InputError, match=r"^x: the class Needs; allowed: a game; of a class, an instance$"):
-        validation.offering("x", Needs, Needs, "a game")
+        validation.check_contract("x", Needs, Needs, "a game")
 
 
 def test_what_is_imported_by_its_name() -> None:
-    assert validation.imported("x", "math:pi", "such") == pytest.approx(3.14159, abs=1e-5)
+    assert validation.import_object("x", "math:pi", "such") == pytest.approx(3.14159, abs=1e-5)
     with pytest.raises(
         InputError, match=r"^x: cannot import nowhere: No module named 'nowhere'; allowed: such$"
     ):
-        validation.imported("x", "nowhere:a", "such")
+        validation.import_object("x", "nowhere:a", "such")
     with pytest.raises(InputError, match=r"^x: there is no 'pie' in math; allowed: such$"):
-        validation.imported("x", "math:pie", "such")
+        validation.import_object("x", "math:pie", "such")

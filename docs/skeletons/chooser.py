@@ -8,7 +8,7 @@ arms that may not be chosen below others.
 from dataclasses import dataclass
 
 from unfog.agents.base import Chooser, View
-from unfog.agents.choose.greedy import alone, best, check_probability, expected
+from unfog.agents.choose.greedy import best, certain_choice, check_probability, expected_scores
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import uniforms
@@ -52,12 +52,12 @@ class Skeleton(Chooser):
     def probabilities(self, view: View, draws: Array) -> Array:
         """Of every arm, (..., K)."""
         first, second = _two(view)
-        return (1 - self.share) * alone(first, draws) + self.share * alone(second, draws)
+        return (1 - self.share) * certain_choice(first, draws) + self.share * certain_choice(second, draws)
 
 
 def _two(view: View) -> tuple[Array, Array]:
     """The expected scores, and those without the best arm where there is another."""
-    scores = expected(view)
+    scores = expected_scores(view)
     xp = scores.__array_namespace__()
     leads = xp.arange(scores.shape[-1]) == best(scores)[..., None]
     others = xp.where(leads, -xp.inf, scores)

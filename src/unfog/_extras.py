@@ -39,7 +39,7 @@ def hint(error: ModuleNotFoundError) -> str | None:
 
 
 @contextmanager
-def explained(adapter: str) -> Iterator[None]:
+def explain_missing(adapter: str) -> Iterator[None]:
     """If an import in this block fails, say which extra installs the package."""
     try:
         yield

@@ -71,9 +71,9 @@ def _alike(column: Sequence[Any]) -> list[Any]:
 
 def read_parquet(path: Path) -> Any:
     """The table of a Parquet file, as one of pyarrow."""
-    from unfog._extras import explained
+    from unfog._extras import explain_missing
 
-    with explained(path.name):
+    with explain_missing(path.name):
         import pyarrow as pa
         import pyarrow.parquet as pq
     try:
@@ -86,9 +86,9 @@ def read_parquet(path: Path) -> Any:
 def write_parquet(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
     """Write a Parquet file with these columns, whole or not at all."""
     from unfog import _io
-    from unfog._extras import explained
+    from unfog._extras import explain_missing
 
-    with explained(path.name):
+    with explain_missing(path.name):
         import pyarrow as pa
         import pyarrow.parquet as pq
     sink = pa.BufferOutputStream()

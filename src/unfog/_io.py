@@ -117,7 +117,7 @@ def content_of(path: str | Path, most: int | None = None) -> bytes:
 
 
 @contextmanager
-def _refuse_errors(field: str, path: str | Path, allowed: str) -> Iterator[None]:
+def _translate_errors(field: str, path: str | Path, allowed: str) -> Iterator[None]:
     """Turn errors about a file that a user named into an InputError."""
     try:
         yield
@@ -131,15 +131,15 @@ def _refuse_errors(field: str, path: str | Path, allowed: str) -> Iterator[None]
         raise InputError(field, f"{str(path)!r} cannot be read ({reason(error)})", allowed) from None
 
 
-def refuse_others(field: str, path: str | Path, allowed: str, most: int | None = None) -> None:
+def check_file(field: str, path: str | Path, allowed: str, most: int | None = None) -> None:
     """Raise an InputError if `check` refuses a file that a user named."""
-    with _refuse_errors(field, path, allowed):
+    with _translate_errors(field, path, allowed):
         check(path, most)
 
 
 def content(field: str, path: str | Path, allowed: str, most: int | None = None) -> bytes:
     """Read a file that a user named, or raise an InputError."""
-    with _refuse_errors(field, path, allowed):
+    with _translate_errors(field, path, allowed):
         return content_of(path, most)
 
 
@@ -173,7 +173,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes], mode: int = 0o666) -> None:
     """Write a file completely or not at all. The user's umask limits `mode`, as it does for `open`."""
-    with draft(path, mode) as temporary:
+    with temporary_file(path, mode) as temporary:
         with writing(path), open(temporary, "wb") as file:
             for part in [content] if isinstance(content, bytes) else content:
                 file.write(part)
@@ -184,7 +184,7 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes], mode: int = 0
 
 
 @contextmanager
-def draft(target: Path, mode: int = PRIVATE) -> Iterator[Path]:
+def temporary_file(target: Path, mode: int = PRIVATE) -> Iterator[Path]:
     """A temporary file beside the target, to be written and renamed; it is removed at the end."""
     path = target.with_name(f"{target.name}-{secrets.token_hex(8)}.tmp")
     try:
@@ -197,7 +197,7 @@ def draft(target: Path, mode: int = PRIVATE) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-def appear(path: Path, target: Path) -> None:
+def publish(path: Path, target: Path) -> None:
     """Rename a draft durably; FileExistsError if the name is taken by now."""
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
@@ -245,17 +245,17 @@ def digest(data: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def sealed(data: Mapping[str, Any]) -> bytes:
+def seal(data: Mapping[str, Any]) -> bytes:
     """The bytes of a file with these data and their hash."""
     return json_bytes({**data, SEAL: hashlib.sha256(json_bytes(data)).hexdigest()})
 
 
-def unsealed(content: bytes) -> dict[str, Any]:
+def unseal(content: bytes) -> dict[str, Any]:
     """The data of a sealed file; raises if it is damaged."""
-    data = parsed(content)
+    data = parse_json(content)
     data.pop(SEAL, None)
     try:
-        is_whole = sealed(data) == content
+        is_whole = seal(data) == content
     except ValueError:  # NaN, which we never write
         is_whole = False
     if not is_whole:
@@ -263,7 +263,7 @@ def unsealed(content: bytes) -> dict[str, Any]:
     return data
 
 
-def parsed(content: bytes) -> dict[str, Any]:
+def parse_json(content: bytes) -> dict[str, Any]:
     """The object in a JSON file."""
     try:
         data = json.loads(content)

@@ -37,19 +37,23 @@ def amount(field: str, text: str) -> int:
     return int(float(match[1]) * UNITS[match[2]])
 
 
-def refuse(fields: Sequence[str], what: str, amount: float) -> None:
+def check_memory(fields: Sequence[str], what: str, amount: float) -> None:
     """Raise an error about these fields if they need more bytes than may be used."""
     most = limit()
     if most is not None and amount > most:
-        raise InputError(", ".join(fields), f"{what} {said(amount)}", f"what fits in {free(most)}")
+        raise InputError(", ".join(fields), f"{what} {format_bytes(amount)}", f"what fits in {free(most)}")
 
 
 def free(most: int) -> str:
     """How much may be used, in words, and whether UNFOG_MEMORY says so."""
-    return f"{VARIABLE}, {said(most)}" if os.environ.get(VARIABLE, "").strip() else f"about {said(most)} free"
+    return (
+        f"{VARIABLE}, {format_bytes(most)}"
+        if os.environ.get(VARIABLE, "").strip()
+        else f"about {format_bytes(most)} free"
+    )
 
 
-def said(amount: float) -> str:
+def format_bytes(amount: float) -> str:
     """An amount of bytes with its unit."""
     for unit in ("TB", "GB", "MB", "kB"):
         if amount >= UNITS[unit.lower()]:

@@ -49,7 +49,7 @@ class Where(NamedTuple):
         return self._replace(names=[self.names[i] for i in np.flatnonzero(rows).tolist()])
 
 
-def counted(number: int, first: int = 1) -> Where:
+def number_rows(number: int, first: int = 1) -> Where:
     """Rows by their numbers."""
     return Where("row", range(first, first + number))
 

@@ -282,7 +282,7 @@ def one_of(field: str, value: object, names: Sequence[str]) -> str:
     return value
 
 
-def offering(field: str, value: object, contract: type, allowed: str) -> None:
+def check_contract(field: str, value: object, contract: type, allowed: str) -> None:
     """Raise if a value lacks a member of a contract, or is a class instead of an instance."""
     members = set(dir(value))
     missing = [name for name in vars(contract) if name[0] != "_" and name not in members]
@@ -292,7 +292,7 @@ def offering(field: str, value: object, contract: type, allowed: str) -> None:
         raise InputError(field, f"{_shorten(value)} has no {missing[0]}", allowed)
 
 
-def imported(field: str, path: str, allowed: str) -> object:
+def import_object(field: str, path: str, allowed: str) -> object:
     """The object called module:name; the module is imported."""
     module, _, name = path.partition(":")
     try:

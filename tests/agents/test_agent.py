@@ -8,7 +8,7 @@ import pytest
 
 from unfog.agents import agent as agents
 from unfog.agents import base
-from unfog.agents.agent import Abilities, Agent, refuse_misfit
+from unfog.agents.agent import Abilities, Agent, check_fit
 from unfog.agents.base import (
     Chooser,
     Corrects,
@@ -330,8 +330,8 @@ def test_rewards_of_another_kind_are_refused() -> None:
     told = r"^agents: 'mine' learns from bernoulli rewards; allowed: agents for gaussian rewards$"
     for learner in (LMC(), PG(), Laplace(), Adf()):
         with pytest.raises(InputError, match=told):
-            refuse_misfit(mine(learner=learner), KNOWN, FEATURES, **USUAL)
-    refuse_misfit(mine(learner=PG()), KNOWN, FEATURES, **{**USUAL, "rewards": "bernoulli"})
+            check_fit(mine(learner=learner), KNOWN, FEATURES, **USUAL)
+    check_fit(mine(learner=PG()), KNOWN, FEATURES, **{**USUAL, "rewards": "bernoulli"})
     with pytest.raises(
         InputError, match=r"'mine' learns from gaussian rewards; allowed: agents for bernoulli"
     ):
@@ -348,16 +348,16 @@ def test_features_that_lack_an_ability_are_refused() -> None:
     other: FeatureMap = quadrature(waves, 2)(np.zeros((3, 2)))
     told = r"^mine\.learner: 'joint' with the features Quadrature; allowed: with it a feature map, linear or"
     with pytest.raises(InputError, match=told):
-        refuse_misfit(mine(learner=Joint()), KNOWN, other, **USUAL)
-    refuse_misfit(mine(learner=Joint()), KNOWN, FEATURES, **USUAL)
-    refuse_misfit(mine(), KNOWN, other, **USUAL)
+        check_fit(mine(learner=Joint()), KNOWN, other, **USUAL)
+    check_fit(mine(learner=Joint()), KNOWN, FEATURES, **USUAL)
+    check_fit(mine(), KNOWN, other, **USUAL)
 
 
 def test_a_prior_in_other_blocks_than_the_features_is_refused() -> None:
     cut = KNOWN._replace(prior_cov=np.stack([np.eye(2)] * 3))
     told = r"^mine\.learner: 'smoothing' with this prior in blocks; allowed: a prior in one piece$"
     with pytest.raises(InputError, match=told):
-        refuse_misfit(mine(learner=Smoothing()), cut, FEATURES, **USUAL)
+        check_fit(mine(learner=Smoothing()), cut, FEATURES, **USUAL)
 
 
 def test_settings_that_are_not_for_the_problem_are_refused() -> None:
@@ -366,29 +366,29 @@ def test_settings_that_are_not_for_the_problem_are_refused() -> None:
     with pytest.raises(
         InputError, match=r"^mine\.rate: 0\.2 is too long a step for a prior precision of 100"
     ):
-        refuse_misfit(mine(learner=LMC()), narrow, FEATURES, **bernoulli)
+        check_fit(mine(learner=LMC()), narrow, FEATURES, **bernoulli)
 
 
 def test_who_needs_every_context_is_refused_where_some_come_late() -> None:
     partial: Any = {**USUAL, "partial": True}
     allowed = "allowed: agents that take true contexts late and in part, or go without$"
     with pytest.raises(InputError, match=rf"^agents: 'mine' needs every true context at once; {allowed}"):
-        refuse_misfit(mine(denoiser=Exact(pairs=True)), KNOWN, FEATURES, **partial)
+        check_fit(mine(denoiser=Exact(pairs=True)), KNOWN, FEATURES, **partial)
     told = rf"^agents: the learner of 'mine' needs every true context at once; {allowed}"
     with pytest.raises(InputError, match=told):
-        refuse_misfit(mine(denoiser=Incomplete(pairs=True)), KNOWN, FEATURES, **partial)
+        check_fit(mine(denoiser=Incomplete(pairs=True)), KNOWN, FEATURES, **partial)
     revising = mine(denoiser=Incomplete(pairs=True), learner=Revisable())
     for agent in (revising, mine(), mine(denoiser=Incomplete())):
-        refuse_misfit(agent, KNOWN, FEATURES, **partial)
+        check_fit(agent, KNOWN, FEATURES, **partial)
 
 
 def test_who_is_told_the_bias_is_refused_where_there_is_none() -> None:
     without: Any = {**USUAL, "has_bias": False}
     told = r"^agents: 'mine' is told the bias; allowed: agents that need not be told: this world has none$"
     with pytest.raises(InputError, match=told):
-        refuse_misfit(mine(denoiser=KnownBias()), KNOWN, FEATURES, **without)
-    refuse_misfit(mine(denoiser=KnownBias()), KNOWN, FEATURES, **USUAL)
-    refuse_misfit(mine(), KNOWN, FEATURES, **without)
+        check_fit(mine(denoiser=KnownBias()), KNOWN, FEATURES, **without)
+    check_fit(mine(denoiser=KnownBias()), KNOWN, FEATURES, **USUAL)
+    check_fit(mine(), KNOWN, FEATURES, **without)
 
 
 def test_a_row_for_the_other_kind_of_rewards() -> None:

@@ -44,7 +44,7 @@ class Case(NamedTuple):
         belief = self.evidence.belief
         root = belief.root[i]
         cov = root @ root.mT
-        return belief.centre[i], cov if isinstance(belief, Gaussian) else gaussian.whole(cov)
+        return belief.centre[i], cov if isinstance(belief, Gaussian) else gaussian.as_matrix(cov)
 
 
 def made(name: str) -> Case:

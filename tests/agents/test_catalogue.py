@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import AGENTS, Catalogue, named, spelled_out, with_own
+from unfog.agents.catalogue import AGENTS, Catalogue, parse_name, select_rows, with_own
 from unfog.agents.choose import Epsilon, Greedy, Ids, TopTwo, Ucb
 from unfog.agents.denoise import Drift, PlugIn
 from unfog.agents.learn import LMC, PG, Adf, Conjugate, Hetero, Joint, Laplace, Smoothing
@@ -66,7 +66,7 @@ def check_an_agent_is_a_value(kind: str, name: str) -> None:
     agent = Catalogue(kind)[name]
     assert (agent.can.see_bias is None) in (True, False)  # what was worked out once does not make it another
     again = pickle.loads(pickle.dumps(agent))  # noqa: S301
-    made = spelled_out(AGENTS, name, kind)
+    made = parse_name(AGENTS, name, kind)
     rebuilt = Agent(**{field: vars(agent)[field] for field in Agent.__dataclass_fields__})
     parts = {place: replace(vars(agent)[place]) for place in ("denoiser", "learner", "chooser")}
     assert all(part is not vars(agent)[place] for place, part in parts.items())
@@ -120,7 +120,7 @@ def check_another_setting_makes_another_agent(part: Any, changes: dict[str, Any]
 
 
 def test_names_give_rows_in_their_order() -> None:
-    assert [agent.name for agent in named(["kk", "alg1"])] == ["kk", "alg1"]
+    assert [agent.name for agent in select_rows(["kk", "alg1"])] == ["kk", "alg1"]
 
 
 def test_bad_names_are_refused_by_name() -> None:
@@ -134,19 +134,19 @@ def test_bad_names_are_refused_by_name() -> None:
 
 def check_bad_names_are_refused_by_name(names: list[str], message: str) -> None:
     with pytest.raises(InputError) as refused:
-        named(names)
+        select_rows(names)
     assert str(refused.value).startswith(message)
 
 
 def test_the_field_is_named_as_asked() -> None:
     with pytest.raises(InputError, match=r"^run\.agents: no agent is called 'x'"):
-        named(["x"], "run.agents")
+        select_rows(["x"], "run.agents")
 
 
 def test_one_agent_does_not_play_under_two_names() -> None:
     with pytest.raises(InputError, match=r"^agents: 'alg1-lmc:steps=50' is 'alg1' by another name"):
-        named(["naive", "alg1", "alg1-lmc:steps=50"], rows=Catalogue("bernoulli"))
-    assert len(named(["alg1", "alg1-lmc:steps=51"], rows=Catalogue("bernoulli"))) == 2
+        select_rows(["naive", "alg1", "alg1-lmc:steps=50"], rows=Catalogue("bernoulli"))
+    assert len(select_rows(["alg1", "alg1-lmc:steps=51"], rows=Catalogue("bernoulli"))) == 2
 
 
 def test_what_is_neither_a_name_nor_a_row_is_refused() -> None:
@@ -186,7 +186,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def test_an_agent_of_ones_own_goes_by_module_and_name(module: str) -> None:
     name = f"{module}:mine"
-    [row] = named([name])
+    [row] = select_rows([name])
     assert (row.name, row.denoiser, row.learner) == (name, AGENTS["unfog"].denoiser, Hetero())
     assert Catalogue("bernoulli")[name].learner == Adf()
     problem = GaussianProblem(dim=2, actions=3)
@@ -195,7 +195,7 @@ def test_an_agent_of_ones_own_goes_by_module_and_name(module: str) -> None:
     )
     np.testing.assert_array_equal(found, right)  # the same parts by another name
     with pytest.raises(InputError, match=rf"^agents: 'alg1-exact-hetero-greedy' is '{name}' by"):
-        named([name, "alg1-exact-hetero-greedy"])
+        select_rows([name, "alg1-exact-hetero-greedy"])
     binary = play(LogisticProblem(dim=2, actions=3), [name], **SMALL)
     assert np.isfinite(binary.values["regret"]).all()
 
@@ -222,11 +222,11 @@ def test_what_a_module_does_not_have_is_refused_by_name(module: str) -> None:
 
 def check_what_a_module_does_not_have_is_refused_by_name(name: str, told: str, module: str) -> None:
     with pytest.raises(InputError) as refused:
-        named(["alg1", name])
+        select_rows(["alg1", name])
     assert str(refused.value).startswith(f"agents.{name}: {told}")
     assert str(refused.value).endswith("; allowed: module:name of an unfog.Agent")
 
 
 def test_a_row_is_not_taken_for_a_module() -> None:
     with pytest.raises(InputError, match=r"^agents\.drift\.step: has no value; allowed: step=0\.001, for"):
-        named(["drift:step"])
+        select_rows(["drift:step"])

@@ -13,9 +13,9 @@ from unfog.agents.catalogue import (
     LEARNERS,
     PARTS,
     Catalogue,
-    named,
+    parse_name,
+    select_rows,
     settings_of,
-    spelled_out,
 )
 from unfog.agents.choose import Epsilon, Greedy, Ids, RandUcb, Thompson, TopTwo, Ucb
 from unfog.agents.denoise import Drift, PlugIn, Robust, UnknownNoise
@@ -147,27 +147,29 @@ def test_settings_of_a_row_go_to_the_part_that_has_them() -> None:
     assert rows["drift:step=0.01-greedy"].chooser == Greedy()
     told = r"^agents\.drift\.nu: no such setting; allowed: pairs=false, step=0.001, scales=3, ratio=3.0, "
     with pytest.raises(InputError, match=told):
-        named(["drift:nu=3"])
+        select_rows(["drift:nu=3"])
     assert rows["drift:pairs=true"].denoiser == Drift(pairs=True)
     assert rows["alg1:pairs=true"].denoiser == PlugIn(pairs=True)
     assert rows["alg1:pairs=true"].awaits_context
     with pytest.raises(InputError, match="'alg1:pairs=true' is 'alg2' by another name"):
-        named(["alg2", "alg1:pairs=true"])
+        select_rows(["alg2", "alg1:pairs=true"])
     with pytest.raises(InputError, match=r"^agents\.drift\.step: -1\.0; allowed: zero or a positive number"):
-        named(["drift:step=-1"])
+        select_rows(["drift:step=-1"])
     assert rows["unfog:clip_sd=9:tail=7"].clip_sd == 9.0
     assert rows["unfog:clip_sd=9-epsilon"].clip_sd == 9.0
     with pytest.raises(InputError, match=r"^agents\.unfog\.tail: no such setting"):
-        named(["unfog:tail=7-epsilon"])  # of a chooser that it does not keep
+        select_rows(["unfog:tail=7-epsilon"])  # of a chooser that it does not keep
     assert rows["unfog-greedy"].clip_sd == 6.0
     assert rows["alg1-exact-scaled-randucb"].clip_sd is None
     with pytest.raises(InputError, match=r"^agents\.unfog\.clip_sd: 0\.0; allowed: a positive number"):
-        named(["unfog:clip_sd=0"])
+        select_rows(["unfog:clip_sd=0"])
     with pytest.raises(InputError, match=r"^agents\.alg1\.clip_sd: no such setting"):
-        named(["alg1:clip_sd=6"])
-    assert len(named(["unfog", "alg1-exact-scaled-randucb"])) == 2  # without `clip_sd` it is another agent
+        select_rows(["alg1:clip_sd=6"])
+    assert (
+        len(select_rows(["unfog", "alg1-exact-scaled-randucb"])) == 2
+    )  # without `clip_sd` it is another agent
     with pytest.raises(InputError, match="'unfog-scaled-randucb' is 'unfog' by another name"):
-        named(["unfog", "unfog-scaled-randucb"])
+        select_rows(["unfog", "unfog-scaled-randucb"])
 
 
 def test_a_learner_and_a_chooser_go_together() -> None:
@@ -180,7 +182,7 @@ def test_a_learner_and_a_chooser_go_together() -> None:
     assert ROWS["alg1-adf-greedy"].chooser == Greedy()
     for name in ("alg1-ucb-greedy", "alg1-hetero-joint", "alg1-hetero-pg", "alg1-ucb-"):
         with pytest.raises(InputError, match="no agent is called"):
-            named([name])
+            select_rows([name])
 
 
 def test_the_same_name_is_the_same_agent() -> None:
@@ -190,8 +192,8 @@ def test_the_same_name_is_the_same_agent() -> None:
 
 def check_the_same_name_is_the_same_agent(name: str) -> None:
     assert Catalogue("bernoulli")[name] is Catalogue("bernoulli")[name]
-    assert named([name], rows=ROWS)[0] is ROWS[name]
-    assert ROWS[name] == spelled_out(AGENTS, name, "bernoulli")  # made elsewhere, and equal
+    assert select_rows([name], rows=ROWS)[0] is ROWS[name]
+    assert ROWS[name] == parse_name(AGENTS, name, "bernoulli")  # made elsewhere, and equal
     assert ROWS[name] != replace(ROWS[name], summary="mine")
 
 
@@ -247,7 +249,7 @@ def test_what_a_name_cannot_say_is_refused() -> None:
 
 def check_what_a_name_cannot_say_is_refused(name: str, message: str) -> None:
     with pytest.raises(InputError) as refused:
-        named(["naive", name], rows=ROWS)
+        select_rows(["naive", name], rows=ROWS)
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
 
@@ -305,7 +307,7 @@ def test_numbers_in_names_are_written_plainly() -> None:
 
 def check_numbers_in_names_are_written_plainly(setting: str) -> None:
     with pytest.raises(InputError, match=r"number, such as"):
-        named([f"alg1-lmc:{setting}"], rows=Catalogue("bernoulli"))
+        select_rows([f"alg1-lmc:{setting}"], rows=Catalogue("bernoulli"))
 
 
 def test_no_setting_of_a_row_belongs_to_two_of_its_parts() -> None:
@@ -331,5 +333,5 @@ def test_a_refusal_shows_what_the_row_plays() -> None:
     with pytest.raises(
         InputError, match=rf"^agents\.linucb\.alph: no such.*alpha={row.chooser.alpha}(,|;|$)"
     ):
-        named(["linucb:alph=1"])
+        select_rows(["linucb:alph=1"])
     assert row.chooser.alpha != type(row.chooser)().alpha

@@ -20,7 +20,7 @@ from unfog.agents.base import Denoiser, Privilege
 from unfog.agents.catalogue import AGENTS
 from unfog.agents.denoise import Empirical
 from unfog.agents.round import Observation
-from unfog.channel.knowledge import Knowledge, as_told
+from unfog.channel.knowledge import Knowledge, known_shrinkage
 from unfog.features import Context, MapBuilder
 from unfog.features import link as laws
 from unfog.features.linear import matrix, product
@@ -223,7 +223,7 @@ def test_regret(rewards: Rewards, rng: np.random.Generator) -> None:
     ) -> list[Any]:
         noisy, bias, context, own = seen
         features = quadratic(actions)
-        best = regret.oracle_context(as_told(known), noisy, bias)
+        best = regret.oracle_context(known_shrinkage(known), noisy, bias)
         exact = Context(own, known.noise_cov)
         tables = regret.tables(rewards, features, theta, best, context, noisy, exact=exact)
         design = features.design(Context(own, known.context_cov))

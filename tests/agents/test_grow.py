@@ -68,7 +68,7 @@ def knowledge(arms: int, in_blocks: bool) -> Knowledge:
     cov = BLOCKS[:arms]
     base = random_knowledge(seed=22, dim=D)
     return base._replace(
-        prior_mean=MEAN[: arms * (D + 1)], prior_cov=cov if in_blocks else gaussian.whole(cov)
+        prior_mean=MEAN[: arms * (D + 1)], prior_cov=cov if in_blocks else gaussian.as_matrix(cov)
     )
 
 
@@ -129,7 +129,7 @@ class Play:
         """From now on with more arms."""
         other = Play(self.agent, NEW, in_blocks)
         told = self.agent, self.known, other.known, self.setup, self.memory
-        other.setup, other.memory = grow.grown(*told)
+        other.setup, other.memory = grow.grow_agent(*told)
         return other
 
 
@@ -178,7 +178,7 @@ def again(later: Play, made: Decision) -> Decision:
     design = later.features.design(made.context)
     if later.agent.awaits_context and made.known is not None:
         design = later.features.at(made.known)
-    belief = grow.grown_belief(later.known, made.evidence.belief)
+    belief = grow.grow_belief(later.known, made.evidence.belief)
     evidence = made.evidence.known_to_be(design)._replace(
         features=later.features, belief=belief, context=made.evidence.context
     )
@@ -316,7 +316,7 @@ def test_who_cannot_is_refused_by_name() -> None:
     old, new = knowledge(OLD, True), knowledge(NEW, True)
     mine = Agent("mine", Exact(), Fixed(), Thompson())
     with pytest.raises(InputError, match=r"^arms: the learner 'fixed' of 'mine'; allowed: .*\(Grows\)$"):
-        grow.grown(mine, old, new, *rounds.start(mine, old))
+        grow.grow_agent(mine, old, new, *rounds.start(mine, old))
 
 
 BLOCKY, PIECE = knowledge(NEW, True), knowledge(NEW, False)
@@ -339,4 +339,4 @@ def test_other_knowledge_is_refused() -> None:
     for in_blocks, new, told in WRONG.values():
         old, mine = knowledge(OLD, in_blocks), agent(Conjugate())
         with pytest.raises(InputError, match=told):
-            grow.grown(mine, old, new, *rounds.start(mine, old))
+            grow.grow_agent(mine, old, new, *rounds.start(mine, old))

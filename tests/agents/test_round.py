@@ -212,11 +212,11 @@ def check_decisions_with_probabilities(agent: Agent, played: Played) -> None:
         told = agent, setup, memory, truth.features, observation
         considered = rounds.consider(*told)
         arm, chances = agent.chooser.choose_with_probabilities(considered.view, normals, draws)
-        made = rounds.taken(agent, setup, truth.features, considered, arm)
+        made = rounds.make_decision(agent, setup, truth.features, considered, arm)
         right = rounds.decide(*told, normals)
         assert same_bits(made[:2], right[:2])
         np.testing.assert_array_equal(chances, rounds.probabilities(*told, draws))
-        seen = rounds.observed(agent, setup, memory, made)
+        seen = rounds.observe_reading(agent, setup, memory, made)
         assert same_bits(seen, rounds.observe(agent, setup, memory, observation))
         memory, decision = rounds.reward(agent, setup, seen, made, r.reward)
         if agent.sees_context:

@@ -46,7 +46,7 @@ def test_values_within_reach_keep_their_bits_and_others_are_at_its_edge(rng: np.
     mean, variance = rng.normal(size=(50, 3)), rng.gamma(1.0, size=3)
     values = mean + 4 * rng.normal(size=(50, 3)) * np.sqrt(variance)
     values[3, 1] = np.nan
-    found, far = rounds.within(values, mean, variance, 5.0)
+    found, far = rounds.clip(values, mean, variance, 5.0)
     reach = np.abs(values - mean) / np.sqrt(variance)
     np.testing.assert_array_equal(far, reach > 5)
     assert 5 < far.sum() < 50

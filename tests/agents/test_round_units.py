@@ -32,7 +32,7 @@ from unfog.channel.knowledge import Knowledge
 from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.trees import each
+from unfog.maths.trees import map_arrays
 
 UNITS, TRIALS, ROUNDS = 3, 4, 15
 BIAS = np.array([0.4, -0.3, 0.9])
@@ -222,13 +222,15 @@ def test_one_unit_is_no_axis() -> None:
 def test_a_state_is_taken_out_and_put_back(rng: np.random.Generator) -> None:
     state = Exact().start(Exact().setup(KNOWN, None)), (rng.normal(size=(D, D)),)
     for batch in ((), (4,), (2, 3)):
-        repeated = rounds.repeated(state, Several(UNITS, batch))
+        repeated = rounds.repeat_state(state, Several(UNITS, batch))
         assert type(repeated[0]) is type(state[0])
         noisy, unit = np.zeros((*batch, D)), rng.integers(0, UNITS, batch)
         for leaf, first in zip(leaves(repeated), leaves(state), strict=True):
             assert leaf.shape == (UNITS, *batch, *first.shape)
             assert (leaf == first).all()
-        new = each(lambda x: np.asarray(rng.normal(size=x.shape)), rounds.state_of(repeated, unit, noisy))
+        new = map_arrays(
+            lambda x: np.asarray(rng.normal(size=x.shape)), rounds.state_of(repeated, unit, noisy)
+        )
         put = rounds.put_state(repeated, unit, noisy, new)
         assert same_bits(rounds.state_of(put, unit, noisy), new)
         others = (unit + 1) % UNITS

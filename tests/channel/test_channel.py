@@ -8,7 +8,7 @@ import pytest
 
 import unfog
 from tests.each import each
-from unfog.channel.channel import Channel, as_it_is, channel, standard
+from unfog.channel.channel import Channel, channel, keep_units, standard
 from unfog.channel.dynamics import Dynamics, Moving
 from unfog.maths.mixture import Mixture
 from unfog.validation import InputError
@@ -42,7 +42,7 @@ def test_deviations_from_the_mean_and_back() -> None:
 def test_what_is_standard_already_stays_to_the_last_bit() -> None:
     told = channel({"context_mean": 0.0, "context_cov": 1.0, "noise_cov": 0.3, "bias_cov": 0.7}, NAMES)
     x = np.array([0.1, -1 / 3])
-    assert standard(told).read(x).tolist() == x.tolist() == as_it_is(told).read(x).tolist()
+    assert standard(told).read(x).tolist() == x.tolist() == keep_units(told).read(x).tolist()
     assert told.told(standard(told), **PRIOR).noise_cov.tolist() == told.noise_cov.tolist()
 
 

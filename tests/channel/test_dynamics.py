@@ -5,7 +5,7 @@ import pytest
 
 from tests.problems import spd
 from tests.timed import Truth, density, drawn, irregular, kernel
-from unfog.channel.dynamics import Filtered, Law, Series, filtered, likelihood, scatter, series
+from unfog.channel.dynamics import Filtered, Law, Series, filter_series, likelihood, scatter, series
 from unfog.maths.arrays import Array, Ints
 
 TRUTHS = [
@@ -32,7 +32,7 @@ def readings(rng: np.random.Generator) -> tuple[Array, Array]:
 def seen(rng: np.random.Generator) -> tuple[Array, Series, Filtered]:
     times, values = readings(rng)
     given = series(values, times, LABELS, (24.0, 7.0))
-    return times, given, filtered(laws(TRUTHS), given)
+    return times, given, filter_series(laws(TRUTHS), given)
 
 
 def test_the_likelihood_is_that_of_one_long_vector(rng: np.random.Generator) -> None:
@@ -69,6 +69,6 @@ def test_series_may_be_of_any_length_and_order(rng: np.random.Generator) -> None
     times, values = readings(rng)
     law = laws([truth._replace(cycles=()) for truth in TRUTHS])
     order: Ints = np.concatenate([np.flatnonzero(label == LABELS) for label in (2, 0, 1)])
-    one = likelihood(filtered(law, series(values, times, LABELS)))
-    other = likelihood(filtered(law, series(values[order], times[order], LABELS[order])))
+    one = likelihood(filter_series(law, series(values, times, LABELS)))
+    other = likelihood(filter_series(law, series(values[order], times[order], LABELS[order])))
     np.testing.assert_allclose(one, other, rtol=1e-12)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tests.problems import spd
-from unfog.channel.dynamics import _exceeded, leftover
+from unfog.channel.dynamics import _exceeded, diagnose_residuals
 from unfog.maths.arrays import Array
 
 N, D = 800, 3
@@ -14,7 +14,7 @@ N, D = 800, 3
 def checked(rng: np.random.Generator, z: Array) -> tuple[float, float, float, tuple[str, ...]]:
     """Of z in units and sizes that the law knows of."""
     cov, sizes = spd(rng, D), rng.uniform(0.1, 3.0, N)
-    found = leftover(np.sqrt(sizes)[:, None] * z @ np.linalg.cholesky(cov).T, sizes, cov)
+    found = diagnose_residuals(np.sqrt(sizes)[:, None] * z @ np.linalg.cholesky(cov).T, sizes, cov)
     return found.lag1, found.whiteness, found.kurtosis, found.doubts()
 
 

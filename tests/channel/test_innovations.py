@@ -20,7 +20,7 @@ NAMES = ["steps", "sleep", "pulse"]
 
 def fold(readings: Array, past: Innovations | None = None) -> Innovations:
     """Of readings (n, ..., d) that were expected to be standard normal."""
-    found = past or innovations.none_yet(readings.shape[-1], readings.shape[1:-1])
+    found = past or innovations.start(readings.shape[-1], readings.shape[1:-1])
     for z in readings:
         found = innovations.after(found, z, np.zeros_like(z), np.ones_like(z))
     return found
@@ -53,7 +53,7 @@ def test_e_values_are_the_mean_over_scales_and_starts_of_products_of_ratios(rng:
 
 
 def test_before_any_reading_e_values_are_one() -> None:
-    each, together = innovations.e_values(innovations.none_yet(3))
+    each, together = innovations.e_values(innovations.start(3))
     np.testing.assert_allclose([*each, together], 1.0)
 
 
@@ -73,14 +73,14 @@ def test_what_is_lost_says_nothing(rng: np.random.Generator) -> None:
 
 def test_a_reading_is_measured_by_what_was_expected_of_it() -> None:
     found = innovations.after(
-        innovations.none_yet(2), np.array([5.0, 1.0]), np.array([1.0, 2.0]), np.full(2, 4.0)
+        innovations.start(2), np.array([5.0, 1.0]), np.array([1.0, 2.0]), np.full(2, 4.0)
     )
     np.testing.assert_allclose(found.total, np.array([[1, 1], [2, -0.5], [4, 0.25]]))
 
 
 @pytest.mark.parametrize("good", [0, 1, 100])
 def test_one_absurd_reading_raises_no_alarm(good: int, rng: np.random.Generator) -> None:
-    past = fold(rng.standard_normal((good, 3)), innovations.none_yet(3))
+    past = fold(rng.standard_normal((good, 3)), innovations.start(3))
     absurd = fold(np.full((1, 3), 1e12), past)
     assert innovations.e_values(absurd)[1] < ALARM / 2
     assert absurd.alarmed == 0
@@ -123,7 +123,7 @@ def test_worlds_side_by_side_are_worlds_one_by_one(rng: np.random.Generator) -> 
 def share(agent: str, told: Numbers, actual: Numbers, worlds: int, number: int, **fields: Numbers) -> float:
     """In how many worlds the alarm is raised."""
     problem = unfog.GaussianProblem(actions=4, noise_cov=told, actual_noise_cov=actual, **fields)  # type: ignore[arg-type]
-    found, row = innovations.none_yet(problem.dim, (worlds,)), AGENTS[agent]
+    found, row = innovations.start(problem.dim, (worlds,)), AGENTS[agent]
     for now in rounds(problem, row, number, worlds, 3):
         law = foretold(row, now.setup, now.before, now.decision)
         assert law is not None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from unfog._io import sealed
+from unfog._io import seal
 from unfog.cli import main
 from unfog.lab.baselines.folder import ENTRIES
 from unfog.lab.run_folder import LAYOUT
@@ -132,7 +132,7 @@ def test_a_suite_without_a_table_is_one_line(
     command: str, table: str | None, words: str, capsys: Capture
 ) -> None:
     Path("kept").mkdir()
-    Path("kept/suite.json").write_bytes(sealed(dict.fromkeys(ENTRIES, "") | {"layout": LAYOUT}))
+    Path("kept/suite.json").write_bytes(seal(dict.fromkeys(ENTRIES, "") | {"layout": LAYOUT}))
     if table is not None:
         Path("kept/table.json").write_text(table)
     code, out, err = unfog(capsys, command, "kept")

@@ -12,7 +12,7 @@ import pytest
 from unfog.agents import denoise
 from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import AGENTS, CHOOSERS, EVERY, LEARNERS, PARTS, WHEN, Catalogue
-from unfog.agents.explain import PAGES, Explained, Part, explained, said
+from unfog.agents.explain import PAGES, Explained, Part, explain, part_text
 from unfog.cli import main
 from unfog.cli.list import lines
 from unfog.validation import InputError
@@ -29,7 +29,7 @@ def unfog(capsys: Capture, *words: str) -> tuple[int, str, str]:
 
 def test_every_agent_is_explained_in_80_columns() -> None:
     for name in (*EVERY, "alg1-hetero-ucb:quantile=0.9", "drift:step=0.5-greedy", "naive-pg"):
-        found = explained(name)
+        found = explain(name)
         agent = Catalogue(found.rewards)[name]
         assert [part.step for part in found.parts] == ["denoise", "learn", "choose"]
         made: tuple[Any, ...] = (agent.denoiser, agent.learner, agent.chooser)
@@ -54,14 +54,14 @@ def _number(text: str) -> float | str:
 def test_there_is_a_line_on_when_to_use_each_and_for_nobody_else() -> None:
     assert set(WHEN) == set(AGENTS)
     assert all(line.endswith(".") and line[0].isupper() for line in WHEN.values())
-    assert all(BASELINES[name].told in explained(name).when for name in BASELINES)
+    assert all(BASELINES[name].told in explain(name).when for name in BASELINES)
 
 
 def test_formulas_are_those_of_the_classes() -> None:
-    denoise, learn, choose = explained("unfog").parts
+    denoise, learn, choose = explain("unfog").parts
     for part, word in ((denoise, "Sigma_c"), (learn, "Gamma(shape, rate)"), (choose, "slope_t(a)^2")):
         assert any(word in line for line in part.formula)
-    _, learn, choose = explained("linrel").parts  # of one file, and each has a formula of its own
+    _, learn, choose = explain("linrel").parts  # of one file, and each has a formula of its own
     assert [any("argmax r'a" in line for line in part.formula) for part in (learn, choose)] == [False, True]
     assert [any("diag(1 / l)" in line for line in part.formula) for part in (learn, choose)] == [True, False]
 
@@ -77,7 +77,7 @@ def test_each_part_has_words_of_its_own() -> None:
     """Nothing is inherited or taken from a module: a class says its idea, and what its settings mean."""
     assert len(kinds()) > 60
     for kind in kinds():
-        works, settings = said(kind)
+        works, settings = part_text(kind)
         assert works, kind
         assert bool(settings) == bool(getattr(kind, "__dataclass_fields__", ())), kind
 
@@ -103,8 +103,8 @@ def test_a_class_without_words_has_none() -> None:
         2
         """
 
-    assert said(Wordless) == ("", "")
-    works, settings = said(Worded)
+    assert part_text(Wordless) == ("", "")
+    works, settings = part_text(Worded)
     assert works.splitlines() == ["Twice the reading.", "", "    c = 2 chat", "", works.splitlines()[-1]]
     assert settings == "`size` is no more\nthan a number."
 
@@ -122,7 +122,7 @@ def told(name: str) -> list[Explained]:
     found = []
     for kind in ("gaussian", "bernoulli"):
         with suppress(InputError):
-            found.append(explained(name, kind))
+            found.append(explain(name, kind))
     assert found
     return found
 
@@ -170,15 +170,15 @@ def test_formulas_have_a_left_side_and_letters_that_are_explained() -> None:
 
 
 def test_the_letters_of_other_agents_are_left_out() -> None:
-    assert "Sigma_gamma" not in explained("unfog").letters
-    assert "Sigma_gamma" in explained("drift").letters
-    assert "J = Sigma_c" in "\n".join(lines(explained("unfog")))  # the gain, as the pages call it
+    assert "Sigma_gamma" not in explain("unfog").letters
+    assert "Sigma_gamma" in explain("drift").letters
+    assert "J = Sigma_c" in "\n".join(lines(explain("unfog")))  # the gain, as the pages call it
 
 
 def test_a_name_spelled_out_of_parts_has_no_sentence_of_another_agent() -> None:
-    assert explained("alg1-exact").when
-    assert not explained("alg1-exact-joint-ucb").when
-    assert not explained("drift:step=0.5").when
+    assert explain("alg1-exact").when
+    assert not explain("alg1-exact-joint-ucb").when
+    assert not explain("drift:step=0.5").when
 
 
 def test_references_name_no_file_that_only_a_clone_has() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.each import each
-from unfog.agents.catalogue import Catalogue, named
+from unfog.agents.catalogue import Catalogue, select_rows
 from unfog.cli import main
 from unfog.lab.spec import build_problem, parse
 
@@ -125,7 +125,7 @@ def test_toml_is_a_valid_spec(page: str) -> None:
     for block in blocks(page, "toml"):
         spec = parse(tomllib.loads(block))
         for _, fields in spec.settings():
-            named(spec.run.agents, rows=Catalogue(build_problem(fields).rewards.kind))
+            select_rows(spec.run.agents, rows=Catalogue(build_problem(fields).rewards.kind))
 
 
 @each("page", PAGES)

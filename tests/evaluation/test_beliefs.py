@@ -6,7 +6,7 @@ import pytest
 from tests.evaluation.logs import channel
 from unfog.agents.denoise.incomplete import Incomplete
 from unfog.channel.channel import Channel
-from unfog.evaluation.beliefs import believed, seen, units_of
+from unfog.evaluation.beliefs import infer_by_round, infer_contexts, units_of
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array, Bools
 
@@ -49,9 +49,9 @@ def joint(told: Channel, log: Log, number: int, *, own_truth: bool) -> tuple[Arr
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("whole", [True, False])
 def test_beliefs_are_those_of_the_joint_gaussian(own: bool, whole: bool) -> None:
-    """`seen` knows all but the true context of its own round."""
+    """`infer_by_round` knows all but the true context of its own round."""
     told, log = channel(), gappy()
-    found, units = (believed if whole else seen)(told, log, own=own), units_of(told, own)
+    found, units = (infer_contexts if whole else infer_by_round)(told, log, own=own), units_of(told, own)
     for number in range(log.rounds):
         mean, cov = joint(told, log, number, own_truth=whole)
         one = found.rows(np.array([number]))
@@ -65,7 +65,9 @@ def test_a_true_context_is_not_seen_through_the_bias() -> None:
     log = gappy()
     assert log.true is not None
     other = log._replace(true=np.where(np.arange(7)[:, None] == 6, 50.0, log.true))
-    np.testing.assert_allclose(seen(told, log).mean[6], seen(told, other).mean[6], atol=1e-9)
+    np.testing.assert_allclose(
+        infer_by_round(told, log).mean[6], infer_by_round(told, other).mean[6], atol=1e-9
+    )
 
 
 def test_the_last_round_is_what_the_denoiser_says_of_it() -> None:
@@ -79,7 +81,7 @@ def test_the_last_round_is_what_the_denoiser_says_of_it() -> None:
     for reading, true in zip(noisy[:-1], units.inside(log.true)[:-1], strict=True):
         state = denoiser.update(parameters, state, reading, true)
     mean, cov = denoiser.predict(parameters, state, noisy[-1])
-    for found in (believed(told, log), seen(told, log)):
+    for found in (infer_contexts(told, log), infer_by_round(told, log)):
         np.testing.assert_allclose(found.mean[-1], mean, atol=1e-11)
         np.testing.assert_allclose(found.covs[found.kind[-1]], cov, atol=1e-11)
 
@@ -93,10 +95,10 @@ def test_patterns_of_many_coordinates_are_told_apart() -> None:
     true[2, d - 1] = 7.0
     log = Log((), ("a",), noisy, np.zeros(4, np.intp), np.zeros(4), np.ones(4), true=true)
     there = Channel(told, one + 0.5, one, 1e-9 * one, told)
-    found = believed(there, log).mean
+    found = infer_contexts(there, log).mean
     for t in range(4):
         alone = log._replace(noisy=noisy[[t]], true=true[[t]], arm=log.arm[:1])
-        np.testing.assert_allclose(found[t], believed(there, alone).mean[0], atol=1e-6)
+        np.testing.assert_allclose(found[t], infer_contexts(there, alone).mean[0], atol=1e-6)
     assert 0.1 < found[1, d - 1] < found[0, d - 1] < found[2, d - 1]
 
 
@@ -109,8 +111,8 @@ def readings(gaps: Bools, scale: float = 1.0) -> Log:
 
 def test_without_a_channel_readings_stand_for_themselves() -> None:
     log = readings(np.zeros((50, 2), bool))
-    np.testing.assert_allclose(believed(None, log, own=True).mean, log.noisy, rtol=1e-12)
-    found = believed(None, log).mean
+    np.testing.assert_allclose(infer_contexts(None, log, own=True).mean, log.noisy, rtol=1e-12)
+    found = infer_contexts(None, log).mean
     np.testing.assert_allclose(found.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose((found**2).mean(axis=0), 1.0, rtol=1e-12)
 
@@ -119,7 +121,7 @@ def test_without_a_channel_gaps_are_filled_in_from_the_rest() -> None:
     """By the line of least squares over rounds that have both, nearly: here correlation is 0.9."""
     gaps = np.zeros((4000, 2), bool)
     gaps[::4, 1] = True
-    found = believed(None, readings(gaps), own=True).mean
+    found = infer_contexts(None, readings(gaps), own=True).mean
     whole = readings(np.zeros((4000, 2), bool)).noisy
     line = np.polyfit(whole[~gaps[:, 1]][:, 0], whole[~gaps[:, 1]][:, 1], 1)
     np.testing.assert_allclose(found[::4, 1], np.polyval(line, whole[::4, 0]), atol=1.0)
@@ -131,7 +133,7 @@ def test_a_coordinate_that_is_always_lost_or_constant_says_nothing(own: bool) ->
     for value in (NAN, 0.1):
         log = readings(np.zeros((30, 2), bool))
         log.noisy[:, 1] = value
-        found = believed(None, log, own=own).mean
+        found = infer_contexts(None, log, own=own).mean
         assert np.isfinite(found).all()
         np.testing.assert_allclose(found[:, 1], found[0, 1], atol=1e-12)
         assert abs(found[0, 1]) <= 0.1 + 1e-12

@@ -5,8 +5,8 @@ import pytest
 
 from tests.each import each
 from tests.evaluation.logs import World
-from unfog.evaluation.context import Scene
-from unfog.evaluation.evaluate import evaluated
+from unfog.evaluation.context import EvaluationContext
+from unfog.evaluation.evaluate import evaluate_policies
 from unfog.evaluation.log import Log
 
 WORLD = World(d=2, arms=3)
@@ -41,11 +41,11 @@ def test_what_became_known_is_looked_at(how: str, said: str, alone: bool) -> Non
         "size": np.abs(beyond) > 0.7,
     }[how]
     part = shown(log._replace(probabilities=None) if alone else log, known)
-    scene = Scene(part, WORLD.channel)
+    scene = EvaluationContext(part, WORLD.channel)
     assert scene.suspicion == said
     assert (scene.contexts is scene.seen) == bool(said)
     if said:
-        notes = evaluated(scene, "uniform").attrs["notes"]
+        notes = evaluate_policies(scene, "uniform").attrs["notes"]
         assert notes[0].startswith(f"Careful: {said}")
 
 
@@ -69,8 +69,8 @@ def test_doubly_robust_is_right_where_rewards_decide_what_becomes_known() -> Non
     one = np.eye(2)
     channel = {"context_mean": [0, 0], "context_cov": one, "noise_cov": one, "bias_cov": 1e-6 * one}
     values = [
-        evaluated(
-            Scene(looked_at_again(seed), channel),
+        evaluate_policies(
+            EvaluationContext(looked_at_again(seed), channel),
             {"mine": lambda seen: (seen.sum(axis=1) > 0).astype(int)},
             estimators="dr",
             intervals="plain",

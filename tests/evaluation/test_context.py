@@ -7,7 +7,7 @@ import pytest
 
 from tests.each import each
 from tests.evaluation.logs import World
-from unfog.evaluation.context import Scene
+from unfog.evaluation.context import EvaluationContext
 from unfog.validation import InputError
 
 WORLD = World(d=2, arms=3)
@@ -15,7 +15,7 @@ WORLD = World(d=2, arms=3)
 
 def test_a_channel_is_found_where_enough_true_contexts_are_known() -> None:
     """Of 1,000 pairs each entry of the noise is within four of its standard errors."""
-    scene = Scene(WORLD.log(1000, 1, shown=1.0))
+    scene = EvaluationContext(WORLD.log(1000, 1, shown=1.0))
     assert scene.channel is not None
     assert scene.about_channel == "The channel is found from 1000 rounds whose true context is known."
     noise = WORLD.channel.noise_cov
@@ -24,10 +24,13 @@ def test_a_channel_is_found_where_enough_true_contexts_are_known() -> None:
 
 
 def test_with_few_true_contexts_readings_are_taken_as_they_are_and_it_is_said() -> None:
-    scene = Scene(WORLD.log(60, 1, shown=0.5))
+    scene = EvaluationContext(WORLD.log(60, 1, shown=0.5))
     assert scene.channel is None
     assert "too few to find one" in scene.about_channel
-    assert Scene(WORLD.log(60, 1), WORLD.channel).about_channel == "The channel is the one that was told."
+    assert (
+        EvaluationContext(WORLD.log(60, 1), WORLD.channel).about_channel
+        == "The channel is the one that was told."
+    )
 
 
 @each(
@@ -45,4 +48,4 @@ def test_with_few_true_contexts_readings_are_taken_as_they_are_and_it_is_said() 
 )
 def test_refusals(told: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Scene(WORLD.log(10, 1), **told)
+        EvaluationContext(WORLD.log(10, 1), **told)

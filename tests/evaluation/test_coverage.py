@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.evaluation.logs import World, drawn
-from unfog.evaluation.context import Scene
-from unfog.evaluation.evaluate import evaluated
+from unfog.evaluation.context import EvaluationContext
+from unfog.evaluation.evaluate import evaluate_policies
 from unfog.evaluation.log import Log
 from unfog.maths.arrays import Array
 
@@ -37,7 +37,7 @@ def found(world: World, policies: Any, logs: Iterable[Log]) -> tuple[Array, Arra
     """Values and ends of intervals, (logs, estimators) each."""
     rows = []
     for log in logs:
-        said = evaluated(Scene(log, world.channel), policies, estimators=NAMES)
+        said = evaluate_policies(EvaluationContext(log, world.channel), policies, estimators=NAMES)
         rows.append([said[name].values[0] for name in ("value", "low", "high")])
     value, low, high = np.moveaxis(np.array(rows), 1, 0)
     return value, low, high

@@ -8,8 +8,8 @@ import pytest
 
 from tests.each import each
 from tests.evaluation.logs import World
-from unfog.evaluation.context import Scene
-from unfog.evaluation.estimators import ESTIMATORS, Case, Clipped, Switch, chosen
+from unfog.evaluation.context import EvaluationContext
+from unfog.evaluation.estimators import ESTIMATORS, Case, Clipped, Switch, choose_cut
 from unfog.evaluation.intervals import value
 from unfog.evaluation.log import Log
 from unfog.evaluation.model import Predicted
@@ -44,7 +44,7 @@ def test_on_average_over_all_ways_to_draw_arms_it_is_the_value(name: str, which:
     counts = np.ones(3)
     mean = 0.0
     for chance, one in ways(log, paid):
-        scene = Scene(one, WORLD.channel)
+        scene = EvaluationContext(one, WORLD.channel)
         found = ESTIMATORS[name].scores(case(one, policy, getattr(scene, which)))
         counts = np.ones(3) if found.denominator is None else found.denominator
         mean += chance * value(found).mean
@@ -55,13 +55,13 @@ def test_a_self_normalised_estimate_stays_within_rewards() -> None:
     log = WORLD.log(3, 12)
     policy = WORLD.policy(log.noisy)
     for _, one in ways(log, np.random.default_rng(2).normal(5.0, 2.0, (3, 3))):
-        found = value(ESTIMATORS["snips"].scores(case(one, policy, Scene(one).across))).mean
+        found = value(ESTIMATORS["snips"].scores(case(one, policy, EvaluationContext(one).across))).mean
         assert one.reward.min() - 1e-12 <= found <= one.reward.max() + 1e-12
 
 
 def test_formulas_by_hand() -> None:
     log = WORLD.log(40, 13)
-    policy, model = WORLD.policy(log.noisy), Scene(log, WORLD.channel).across
+    policy, model = WORLD.policy(log.noisy), EvaluationContext(log, WORLD.channel).across
     one, q = case(log, policy, model), model.rewards
     w, own = np.empty(40), np.empty(40)
     for t in range(40):
@@ -91,7 +91,7 @@ def test_a_constant_added_to_rewards_moves_doubly_robust_by_that(which: str, shi
     log = WORLD.log(300, 14)
     policy, found = WORLD.policy(log.noisy), []
     for one in (log, log._replace(reward=log.reward + shift)):
-        model = getattr(Scene(one, WORLD.channel), which)
+        model = getattr(EvaluationContext(one, WORLD.channel), which)
         found.append(value(ESTIMATORS["dr"].scores(case(one, policy, model))))
     np.testing.assert_allclose(found[1].mean - shift, found[0].mean, atol=1e-7)
     np.testing.assert_allclose(found[1].se, found[0].se, rtol=1e-6)
@@ -103,9 +103,9 @@ def test_a_threshold_cuts_where_it_pays() -> None:
     weight = rng.uniform(0.5, 1.5, 1000)
     weight[7] = 400.0
     noise = rng.normal(size=1000)
-    assert chosen(weight, lambda at: np.minimum(weight, at) * noise) < 2
+    assert choose_cut(weight, lambda at: np.minimum(weight, at) * noise) < 2
     heavy = np.where(np.arange(1000) % 10 == 0, 8.0, 0.2)
-    assert chosen(heavy, lambda at: np.minimum(heavy, at) * 1.0) == 8.0
+    assert choose_cut(heavy, lambda at: np.minimum(heavy, at) * 1.0) == 8.0
 
 
 @each("seed", range(20))
@@ -120,4 +120,4 @@ def test_thresholds_are_those_of_least_error_by_brute_force(seed: int) -> None:
         bias = max(0.0, np.mean(off) ** 2 - np.mean((off - np.mean(off)) ** 2) / 200)
         found[at] = np.mean((cut - np.mean(cut)) ** 2) / 200 + bias
     best = min(found, key=lambda at: found[at])
-    assert chosen(weight, lambda at: np.minimum(weight, at) * reward) == best
+    assert choose_cut(weight, lambda at: np.minimum(weight, at) * reward) == best

@@ -7,9 +7,9 @@ import pytest
 
 from tests.each import each
 from tests.evaluation.logs import World
-from unfog.evaluation.context import Scene
+from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.estimators import ESTIMATORS, Case
-from unfog.evaluation.evaluate import evaluated
+from unfog.evaluation.evaluate import evaluate_policies
 from unfog.evaluation.intervals import adaptive, value
 from unfog.evaluation.log import Log
 from unfog.validation import InputError
@@ -22,7 +22,7 @@ ALL = ",".join(ESTIMATORS)
 def test_the_logger_earned_what_was_earned(all_known: bool) -> None:
     log = WORLD.log(500, 1)
     log = log if all_known else log._replace(probabilities=None)
-    found = evaluated(Scene(log, WORLD.channel), ["logger"], estimators=ALL)
+    found = evaluate_policies(EvaluationContext(log, WORLD.channel), ["logger"], estimators=ALL)
     assert found.attrs["earned"] == log.reward.mean()
     for name in ("ips", "snips"):
         one = found.sel(policy="logger", estimator=name)
@@ -36,8 +36,8 @@ def test_the_logger_earned_what_was_earned(all_known: bool) -> None:
 
 def test_adaptive_values_are_weighed_over_time_with_models_of_the_past() -> None:
     log = WORLD.log(600, 2)
-    scene, policy = Scene(log, WORLD.channel), WORLD.policy(log.noisy)
-    found = evaluated(scene, {"mine": policy}, estimators="dr,snips,dm")
+    scene, policy = EvaluationContext(log, WORLD.channel), WORLD.policy(log.noisy)
+    found = evaluate_policies(scene, {"mine": policy}, estimators="dr,snips,dm")
     ahead = Case(policy, log.arm, log.reward, log.probability, lambda: scene.forward)
     across = Case(policy, log.arm, log.reward, log.probability, lambda: scene.across)
     assert log.probabilities is not None
@@ -51,7 +51,7 @@ def test_adaptive_values_are_weighed_over_time_with_models_of_the_past() -> None
         row = found.sel(policy="mine", estimator=name)
         np.testing.assert_allclose([row["value"], row["se"]], [one.mean, one.se])
         np.testing.assert_allclose([row["low"], row["high"]], one.interval(0.95))
-    plain = evaluated(scene, {"mine": policy}, estimators="dr", intervals="plain")
+    plain = evaluate_policies(scene, {"mine": policy}, estimators="dr", intervals="plain")
     both = value(ESTIMATORS["dr"].scores(across)).mean
     np.testing.assert_allclose([plain["value"].item(), found["plain_value"][0, 0]], both)
 
@@ -60,7 +60,7 @@ def test_gains_are_over_what_was_earned_in_the_same_rounds() -> None:
     """Rounds that weigh more in a value weigh more in what was earned, too."""
     log = WORLD.log(600, 2)
     policy = WORLD.policy(log.noisy)
-    found = evaluated(Scene(log, WORLD.channel), {"mine": policy}, estimators="snips")
+    found = evaluate_policies(EvaluationContext(log, WORLD.channel), {"mine": policy}, estimators="snips")
     assert log.probabilities is not None
     time = adaptive(policy, log.probabilities)
     earned = (time * log.reward).sum() / time.sum()
@@ -71,8 +71,8 @@ def test_gains_are_over_what_was_earned_in_the_same_rounds() -> None:
 def test_with_one_probability_known_all_rounds_weigh_alike() -> None:
     """Else a stretch in which no round matched would weigh many times as much as others."""
     log = WORLD.log(600, 2)._replace(probabilities=None)
-    scene, policy = Scene(log, WORLD.channel), WORLD.policy(log.noisy)
-    found = evaluated(scene, {"mine": policy}, estimators="snips,ips")
+    scene, policy = EvaluationContext(log, WORLD.channel), WORLD.policy(log.noisy)
+    found = evaluate_policies(scene, {"mine": policy}, estimators="snips,ips")
     np.testing.assert_allclose(found["value"], found["plain_value"])
     assert any("drawn arm alone" in note for note in found.attrs["notes"])
 
@@ -99,7 +99,9 @@ def extremes() -> list[tuple[str, Log]]:
 def test_odd_logs_have_values(name: str, log: Log, told: bool) -> None:
     """Finite ones, or none where nothing can be said; where rewards are constant, that constant."""
     policies = ["logger", "uniform", "always:a", "fitted", "fitted-noisy", "naive"]
-    found = evaluated(Scene(log, WORLD.channel if told else None), policies, estimators=ALL)
+    found = evaluate_policies(
+        EvaluationContext(log, WORLD.channel if told else None), policies, estimators=ALL
+    )
     assert np.isfinite(found["value"].sel(estimator=["dr", "ips", "dm", "switch", "clipped"])).all()
     if name == "constant rewards":
         np.testing.assert_allclose(found["value"].sel(estimator=["dr", "snips", "dm"]), 3.0)
@@ -109,7 +111,7 @@ def test_odd_logs_have_values(name: str, log: Log, told: bool) -> None:
 
 def test_a_policy_without_support_is_said_to_have_none() -> None:
     log = dict(extremes())["one arm always"]
-    found = evaluated(Scene(log), ["always:b"])
+    found = evaluate_policies(EvaluationContext(log), ["always:b"])
     np.testing.assert_allclose([found["unsupported"][0], found["effective"][0]], [1.0, 0.0])
     assert any("could not be drawn, in 100.0% of rounds" in note for note in found.attrs["notes"])
 
@@ -130,4 +132,4 @@ def test_a_policy_without_support_is_said_to_have_none() -> None:
 )
 def test_refusals(told: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        evaluated(Scene(WORLD.log(10, 1)), **told)
+        evaluate_policies(EvaluationContext(WORLD.log(10, 1)), **told)

@@ -7,9 +7,9 @@ import pytest
 
 from tests.evaluation.logs import World
 from unfog.evaluation import model as models
-from unfog.evaluation.beliefs import believed
-from unfog.evaluation.context import Scene
-from unfog.evaluation.model import PASSES, RIDGE, Data, fit, predicted
+from unfog.evaluation.beliefs import infer_contexts
+from unfog.evaluation.context import EvaluationContext
+from unfog.evaluation.model import PASSES, RIDGE, Data, cross_fit, fit
 from unfog.maths.arrays import Array, Ints
 
 
@@ -31,7 +31,7 @@ def longhand(data: Data, places: Ints, weight: Array) -> tuple[Array, Array]:
 
 def test_where_rounds_know_equally_much_it_is_least_squares() -> None:
     world = World(d=2, arms=3)
-    scene = Scene(world.log(60, 1), world.channel)
+    scene = EvaluationContext(world.log(60, 1), world.channel)
     places = np.arange(5, 47)
     theta, _ = longhand(scene.data, places, np.ones(len(places)))
     np.testing.assert_allclose(fit(scene.data, places).theta, theta, rtol=1e-9)
@@ -40,7 +40,7 @@ def test_where_rounds_know_equally_much_it_is_least_squares() -> None:
 def test_rounds_that_know_less_weigh_less_as_their_variance_says() -> None:
     """W = s^2 / (s^2 + theta'Cov theta), theta'Cov theta with what theta may be, pass after pass."""
     world = World(d=2, arms=2)
-    scene = Scene(world.log(80, 2, shown=0.3, lost=0.2), world.channel)
+    scene = EvaluationContext(world.log(80, 2, shown=0.3, lost=0.2), world.channel)
     data, places = scene.data, np.arange(10, 80)
     assert not data.contexts.alike
     weight = np.ones(len(places))
@@ -68,9 +68,9 @@ def test_rounds_that_know_less_weigh_less_as_their_variance_says() -> None:
 @pytest.mark.parametrize("kind", [models.across, models.forward])
 def test_models_of_sums_by_blocks_are_models_of_rounds(kind: Callable[[int], Iterator[models.Fold]]) -> None:
     world = World(d=3, arms=4)
-    data = Scene(world.log(213, 4), world.channel).data
+    data = EvaluationContext(world.log(213, 4), world.channel).data
     cut = list(kind(data.rounds))
-    for fold, model in zip(cut, predicted(data, cut).models, strict=True):
+    for fold, model in zip(cut, cross_fit(data, cut).models, strict=True):
         alone = fit(data, fold.train)
         np.testing.assert_allclose(model.theta, alone.theta, rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(model.offset, alone.offset)
@@ -79,7 +79,7 @@ def test_models_of_sums_by_blocks_are_models_of_rounds(kind: Callable[[int], Ite
 
 def test_a_constant_added_to_rewards_is_added_to_what_it_says() -> None:
     world = World()
-    data = Scene(world.log(100, 5), world.channel).data
+    data = EvaluationContext(world.log(100, 5), world.channel).data
     places = np.arange(100)
     plain = fit(data, places[:60])
     moved = data._replace(reward=data.reward + 1e6)
@@ -99,8 +99,8 @@ def test_units_do_not_matter_to_a_map_in_the_callers_own(factor: float) -> None:
         bias=told.bias * factor,
         **{name: getattr(told, name) * factor**2 for name in ("context_cov", "noise_cov", "bias_cov")},
     )
-    one = Scene(log, told, "product", actions)
-    other = Scene(log._replace(noisy=log.noisy * factor), louder, "product", actions)
+    one = EvaluationContext(log, told, "product", actions)
+    other = EvaluationContext(log._replace(noisy=log.noisy * factor), louder, "product", actions)
     np.testing.assert_allclose(other.across.rewards, one.across.rewards, rtol=1e-6)
 
 
@@ -110,15 +110,15 @@ def test_a_map_without_an_intercept_means_contexts_as_they_are() -> None:
     log = world.log(4000, 7, shown=1.0)
     assert log.true is not None
     log = log._replace(reward=(actions[log.arm] * log.true) @ np.array([2.0, -1.0]))
-    scene = Scene(log, world.channel, "product", actions)
+    scene = EvaluationContext(log, world.channel, "product", actions)
     np.testing.assert_allclose(scene.across.models[0].theta, [2.0, -1.0], rtol=2e-3)
     assert log.true is not None
-    np.testing.assert_allclose(believed(world.channel, log, own=True).mean, log.true)
+    np.testing.assert_allclose(infer_contexts(world.channel, log, own=True).mean, log.true)
 
 
 def test_no_rounds_say_nothing() -> None:
     world = World()
-    data = Scene(world.log(10, 8), world.channel).data
+    data = EvaluationContext(world.log(10, 8), world.channel).data
     found = fit(data, np.arange(0))
     assert (found.theta == 0).all()
     assert found.predict(data, np.arange(10)).shape == (10, 3)

@@ -5,8 +5,8 @@ import pytest
 
 from tests.evaluation.logs import World
 from unfog.evaluation import model as models
-from unfog.evaluation.context import Scene
-from unfog.evaluation.model import Data, fit, predicted
+from unfog.evaluation.context import EvaluationContext
+from unfog.evaluation.model import Data, cross_fit, fit
 from unfog.maths.arrays import Array, Ints, pick
 
 
@@ -25,9 +25,9 @@ def test_wobble_is_what_a_round_taken_out_takes_away(shown: float) -> None:
     """The jackknife: of a few hundred rounds each moves models by about its influence."""
     world = World()
     log = world.log(400, 1, shown=shown)
-    data = Scene(log, world.channel).data
+    data = EvaluationContext(log, world.channel).data
     policy, weight = world.policy(log.noisy), world.policy(log.noisy)[np.arange(400), log.arm]
-    found = predicted(data, list(models.across(400))).wobble(policy, weight)
+    found = cross_fit(data, list(models.across(400))).wobble(policy, weight)
     whole = [fold.train for fold in models.across(400)]
     start, taken = total(data, policy, weight, whole), np.arange(3, 400, 40)
     away = [start - total(data, policy, weight, [x[x != t] for x in whole]) for t in taken]
@@ -38,7 +38,7 @@ def test_wobble_is_what_a_round_taken_out_takes_away(shown: float) -> None:
 
 def test_what_it_says_of_its_own_contexts_is_what_it_said() -> None:
     world = World()
-    scene = Scene(world.log(103, 2), world.channel)
+    scene = EvaluationContext(world.log(103, 2), world.channel)
     np.testing.assert_array_equal(scene.across.asked(scene.contexts), scene.across.rewards)
     assert scene.across.counts.all()
 
@@ -47,7 +47,7 @@ def test_before_there_is_a_model_the_past_mean_stands_in() -> None:
     """In the first block of `forward`; its first five rounds do not count."""
     world = World()
     log = world.log(103, 2)
-    forward = Scene(log, world.channel).forward
+    forward = EvaluationContext(log, world.channel).forward
     first = next(iter(models.forward(103))).test
     expected = np.array([[log.reward[:t].mean()] * len(log.arms) for t in first[1:]])
     np.testing.assert_allclose(forward.rewards[first[1:]], expected)

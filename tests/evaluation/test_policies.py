@@ -7,7 +7,7 @@ import pytest
 
 from tests.each import each
 from tests.evaluation.logs import World
-from unfog.evaluation.context import Scene
+from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.policies import policies, silent
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
@@ -16,8 +16,8 @@ WORLD = World(d=2, arms=3)
 LOG = WORLD.log(30, 1)
 
 
-def table(given: Any, scene: Scene | None = None) -> Array:
-    (one,) = policies(given, scene or Scene(LOG, WORLD.channel))
+def table(given: Any, scene: EvaluationContext | None = None) -> Array:
+    (one,) = policies(given, scene or EvaluationContext(LOG, WORLD.channel))
     return one.table(silent)
 
 
@@ -25,13 +25,13 @@ def test_plain_ones() -> None:
     np.testing.assert_array_equal(table("logger"), np.eye(3)[LOG.arm])
     np.testing.assert_allclose(table("uniform"), 1 / 3)
     np.testing.assert_array_equal(table("always:b"), np.tile([0.0, 1.0, 0.0], (30, 1)))
-    assert [one.name for one in policies("logger, uniform", Scene(LOG))] == ["logger", "uniform"]
+    assert [one.name for one in policies("logger, uniform", EvaluationContext(LOG))] == ["logger", "uniform"]
 
 
 def test_arms_that_were_not_there_are_not_taken() -> None:
     liked = int(table("fitted").sum(axis=0).argmax())
     offered = np.tile(np.arange(3) != liked, (30, 1))
-    scene = Scene(LOG._replace(offered=offered), WORLD.channel)
+    scene = EvaluationContext(LOG._replace(offered=offered), WORLD.channel)
     np.testing.assert_array_equal(table("uniform", scene), offered / 2)
     for name in ("fitted", "fitted-noisy", "naive"):
         assert table(name, scene)[:, liked].max() == 0
@@ -39,7 +39,7 @@ def test_arms_that_were_not_there_are_not_taken() -> None:
 
 def test_whole_numbers_are_names_where_arms_have_such_names() -> None:
     """Else they are places from 0."""
-    scene = Scene(LOG._replace(arms=("1", "2", "10")), WORLD.channel)
+    scene = EvaluationContext(LOG._replace(arms=("1", "2", "10")), WORLD.channel)
     arms = np.array([1, 2, 10])[LOG.arm]
     np.testing.assert_array_equal(table({"mine": arms}, scene), np.eye(3)[LOG.arm])
     with pytest.raises(InputError, match=r"^policies.mine, row 1: 0; allowed: arms: 1, 2, 10"):
@@ -51,12 +51,12 @@ def test_fitted_takes_the_arm_that_pays_best_by_what_can_be_seen() -> None:
     world = World(d=2, arms=3, noise=1e-4)
     told = world.channel._replace(bias_cov=1e-6 * np.eye(2))
     log = world.log(3000, 2, shown=0.5)
-    found = table("fitted", Scene(log, told)).argmax(axis=1)
+    found = table("fitted", EvaluationContext(log, told)).argmax(axis=1)
     best = world.scores(log.noisy - told.bias).argmax(axis=1)
     assert (found == best).mean() > 0.97
     assert log.true is not None
     other = log._replace(true=np.where(np.arange(3000)[:, None] == 2999, 40.0, log.true))
-    assert table("fitted", Scene(other, told))[2999].argmax() == found[2999]
+    assert table("fitted", EvaluationContext(other, told))[2999].argmax() == found[2999]
 
 
 def test_a_function_and_a_table_say_the_same() -> None:

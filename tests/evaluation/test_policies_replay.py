@@ -6,8 +6,8 @@ import pytest
 from tests.evaluation.logs import World
 from unfog.agents.round import Observation
 from unfog.agents.runner import Runner
-from unfog.evaluation.context import Scene
-from unfog.evaluation.policies import LogAgent, Replayed, log_agent, replayed
+from unfog.evaluation.context import EvaluationContext
+from unfog.evaluation.policies import LogAgent, Replayed, log_agent, replay
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 
@@ -18,7 +18,7 @@ def test_a_share_of_rounds_counts_that_is_the_smallest_probability() -> None:
     """Of 1,500 rounds a binomial number: within four standard deviations, wrong once in 15,000."""
     log = WORLD.log(1500, 5)
     assert log.probabilities is not None
-    found = replayed(log_agent("naive", Scene(log)))
+    found = replay(log_agent("naive", EvaluationContext(log)))
     least = log.probabilities.min()
     assert abs(len(found.accepted) - 1500 * least) < 4 * np.sqrt(1500 * least * (1 - least))
     assert least < 0.15
@@ -29,7 +29,7 @@ def test_rounds_that_count_have_the_law_of_contexts() -> None:
     standard errors in each of two coordinates.
     """
     log = WORLD.log(3000, 6)
-    accepted = replayed(log_agent("naive", Scene(log))).accepted
+    accepted = replay(log_agent("naive", EvaluationContext(log))).accepted
     gap = log.noisy[accepted].mean(axis=0) - log.noisy.mean(axis=0)
     assert (np.abs(gap) < 4 * log.noisy.std(axis=0) / np.sqrt(len(accepted))).all()
     assert len(accepted) > 150
@@ -38,11 +38,11 @@ def test_rounds_that_count_have_the_law_of_contexts() -> None:
 def test_a_learner_that_looks_back_needs_a_log_of_one_unit() -> None:
     log = WORLD.log(30, 5)
     several = log._replace(unit=np.arange(30) % 2, units=("ann", "bob"))
-    assert len(replayed(log_agent("coupled", Scene(log, WORLD.channel))).accepted) > 0
+    assert len(replay(log_agent("coupled", EvaluationContext(log, WORLD.channel))).accepted) > 0
     with pytest.raises(
         InputError, match=r"^unit: '[01]'; allowed: one unit: the learner of 'coupled' looks back"
     ):
-        replayed(log_agent("coupled", Scene(several, WORLD.channel)))
+        replay(log_agent("coupled", EvaluationContext(several, WORLD.channel)))
 
 
 def played(one: LogAgent, paid: Array, number: int) -> float:
@@ -64,8 +64,8 @@ def test_a_replayed_agent_earns_what_it_earns_when_it_plays() -> None:
     gaps = []
     for seed in range(15):
         log, rng = WORLD.log(150, 100 + seed, uniform=True), np.random.default_rng([1, seed])
-        one = log_agent("naive", Scene(log, WORLD.channel))
-        accepted = replayed(one).accepted
+        one = log_agent("naive", EvaluationContext(log, WORLD.channel))
+        accepted = replay(one).accepted
         true, noisy = WORLD.contexts(150, rng)
         paid = WORLD.scores(true) + 0.3 * rng.standard_normal((150, 3))
         own = one._replace(noisy=one.scene.units(WORLD.channel).read(noisy))

@@ -11,9 +11,9 @@ from tests.evaluation.logs import World
 from tests.live.ground import Hand, opened
 from unfog.agents.round import Decision
 from unfog.agents.runner import Runner
-from unfog.evaluation.context import Scene
+from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.log import Log
-from unfog.evaluation.policies import log_agent, taught
+from unfog.evaluation.policies import log_agent, teach
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 
@@ -65,7 +65,7 @@ def test_an_agent_taught_by_a_log_says_what_it_said_live(tmp_path: Path) -> None
     assert len(np.unique(log.arm)) == 3
     assert set(said) == {"late", "gaps"}
     for name, expected in said.items():
-        found = taught(log_agent(name, Scene(log, WORLD.channel)))
+        found = teach(log_agent(name, EvaluationContext(log, WORLD.channel)))
         np.testing.assert_allclose((1 - EPSILON) * found + EPSILON / 3, expected, atol=1e-12)
 
 
@@ -81,9 +81,9 @@ def test_past_rounds_are_learnt_from_again_after_the_agents_lag(monkeypatch: pyt
     monkeypatch.setattr(Runner, "revisit", watch)
     said = []
     for lag in (0, 3):
-        one = log_agent("temporal", Scene(log, WORLD.channel))
+        one = log_agent("temporal", EvaluationContext(log, WORLD.channel))
         agent = replace(one.agent, denoiser=replace(one.agent.denoiser, lag=lag))  # type: ignore[type-var]
-        said.append(taught(one._replace(agent=agent)))
+        said.append(teach(one._replace(agent=agent)))
     np.testing.assert_allclose(revisited, one.reward[:16], rtol=1e-12)
     np.testing.assert_array_equal(said[0][:4], said[1][:4])
     assert np.abs(said[0][4:] - said[1][4:]).max() > 1e-6
@@ -91,12 +91,12 @@ def test_past_rounds_are_learnt_from_again_after_the_agents_lag(monkeypatch: pyt
 
 def test_what_it_says_hangs_on_the_past_alone() -> None:
     log = WORLD.log(40, 3, shown=0.5)
-    scene = Scene(log, WORLD.channel)
+    scene = EvaluationContext(log, WORLD.channel)
     one = log_agent("late-thompson", scene)
-    before = taught(one)
+    before = teach(one)
     reward, noisy = one.reward.copy(), one.noisy.copy()
     reward[20:], noisy[21:] = -reward[20:], 0.0
-    after = taught(one._replace(reward=reward, noisy=noisy))
+    after = teach(one._replace(reward=reward, noisy=noisy))
     np.testing.assert_array_equal(before[:21], after[:21])
     assert (before[21:] != after[21:]).any()
     np.testing.assert_allclose(before.sum(axis=1), 1.0)
@@ -104,7 +104,7 @@ def test_what_it_says_hangs_on_the_past_alone() -> None:
 
 def test_progress_is_told_round_by_round() -> None:
     told = list[int]()
-    taught(log_agent("naive", Scene(WORLD.log(12, 3))), told.append)
+    teach(log_agent("naive", EvaluationContext(WORLD.log(12, 3))), told.append)
     assert sum(told) == 12
 
 
@@ -118,9 +118,9 @@ def test_progress_is_told_round_by_round() -> None:
 )
 def test_agents_that_cannot_be_taught_are_refused(name: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        log_agent(name, Scene(WORLD.log(12, 3), WORLD.channel))
+        log_agent(name, EvaluationContext(WORLD.log(12, 3), WORLD.channel))
 
 
 def test_a_setting_that_does_not_fit_is_named() -> None:
     with pytest.raises(InputError, match=r"^policies\.before: 9; allowed: less than "):
-        log_agent("polinucb:before=9", Scene(WORLD.log(12, 3, shown=1.0), WORLD.channel))
+        log_agent("polinucb:before=9", EvaluationContext(WORLD.log(12, 3, shown=1.0), WORLD.channel))

@@ -5,7 +5,7 @@ import pytest
 
 from tests.evaluation.logs import World, channel
 from unfog.channel.channel import Channel
-from unfog.evaluation.context import Scene
+from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.model import fit
 from unfog.evaluation.policies import silent
 from unfog.evaluation.sensor import (
@@ -58,18 +58,18 @@ def test_a_sensors_own_noise_is_its_variance_given_the_others() -> None:
 
 
 def test_refusals() -> None:
-    scene = Scene(WORLD.log(20, 1))
+    scene = EvaluationContext(WORLD.log(20, 1))
     with pytest.raises(InputError, match=r"^channel: No channel is told"):
         sensor(scene)
     with pytest.raises(InputError, match=r"^sensor: speed; allowed: all, or one of steps, sleep"):
-        sensor(Scene(WORLD.log(20, 1), WORLD.channel), "speed")
+        sensor(EvaluationContext(WORLD.log(20, 1), WORLD.channel), "speed")
 
 
 def test_values_at_more_noise_are_what_such_a_sensor_earns() -> None:
     """One log of 8,000 rounds: what there is and what more noise costs, paired, are both within four standard
     errors, wrong once in 15,000. The model that chooses is fitted, which costs less than that.
     """
-    scene, extra = Scene(WORLD.log(8000, 2), certain(WORLD.channel)), WORLD.channel.noise_cov
+    scene, extra = EvaluationContext(WORLD.log(8000, 2), certain(WORLD.channel)), WORLD.channel.noise_cov
     plain, louder = (_scores(scene, extra, level, silent) for level in (0.0, 2.0))
     expected, more = worth(WORLD, 0.0), worth(WORLD, 2.0)
     for scores, truth in ((plain, expected), (plain - louder, expected - more)):
@@ -88,7 +88,7 @@ def test_what_the_model_says_is_what_a_world_like_it_pays(level: float, actions:
         world.theta = np.pad(actions * [2.0, -1.0], ((0, 0), (1, 0)))
     log = log._replace(reward=world.scores(log.true)[np.arange(3000), log.arm])
     map_ = ("per_arm", None) if actions is None else ("product", actions)
-    scene = Scene(log, certain(WORLD.channel), *map_)
+    scene = EvaluationContext(log, certain(WORLD.channel), *map_)
     told = certain(WORLD.channel)
     whole, _ = models(scene.data, stretches(3000))
     (found,) = curve(scene, told, [(1 + level) * told.noise_cov], whole, 100_000)
@@ -97,7 +97,7 @@ def test_what_the_model_says_is_what_a_world_like_it_pays(level: float, actions:
 
 def test_models_without_a_stretch_are_fitted_without_it() -> None:
     """Against a fit of the other rounds, of readings alone, where all rounds weigh alike."""
-    data, parts = Scene(WORLD.log(400, 4), certain(WORLD.channel)).data, stretches(400)
+    data, parts = EvaluationContext(WORLD.log(400, 4), certain(WORLD.channel)).data, stretches(400)
     whole, others = models(data, parts)
     np.testing.assert_allclose(whole.theta, fit(data, np.arange(400)).theta, rtol=1e-9)
     for part, found in zip(parts[:3], others, strict=False):
@@ -109,7 +109,7 @@ def test_models_without_a_stretch_are_fitted_without_it() -> None:
 def test_the_error_knows_that_the_curve_is_uncertain() -> None:
     """Against the jackknife by hand: the whole curve anew without each stretch."""
     told = certain(WORLD.channel)
-    scene, parts = Scene(WORLD.log(1500, 5), told), stretches(1500)
+    scene, parts = EvaluationContext(WORLD.log(1500, 5), told), stretches(1500)
     noises = [(1 + level) * told.noise_cov for level in (*LEVELS, *READ)]
     scores = np.stack([_scores(scene, told.noise_cov, level, silent) for level in LEVELS])
     left = []
@@ -126,7 +126,7 @@ def test_a_perfect_sensor_is_read_off() -> None:
     """Two logs of 4,000 rounds: their mean within four of its stated standard errors by the model's curve and
     the cubic one, and more by each curve than the sensor as it is earns.
     """
-    found = [sensor(Scene(WORLD.log(4000, 20 + i), certain(WORLD.channel))) for i in range(2)]
+    found = [sensor(EvaluationContext(WORLD.log(4000, 20 + i), certain(WORLD.channel))) for i in range(2)]
     at, best = int(np.flatnonzero(READ == -1.0)[0]), worth(WORLD, -1.0)
     for name in ("model", "cubic"):
         means, errors = np.array([one.read[name][at] for one in found]).T
@@ -143,7 +143,7 @@ def test_the_ladder_goes_up() -> None:
     earns, the true one by the rounds that it is known in.
     """
     log = WORLD.log(4000, 6, shown=0.5)
-    rungs = {rung.name: rung for rung in ladder(Scene(log, certain(WORLD.channel)))}
+    rungs = {rung.name: rung for rung in ladder(EvaluationContext(log, certain(WORLD.channel)))}
     assert list(rungs) == ["naive", "denoised", "denoised, known", "true"]
     for name, level in (("denoised", 0.0), ("denoised, known", 0.0), ("true", -1.0)):
         rung = rungs[name]

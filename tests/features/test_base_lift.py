@@ -10,7 +10,7 @@ import pytest
 
 from tests.problems import spd, within
 from unfog.features import Context
-from unfog.features.base import shifted
+from unfog.features.base import shift_matrix
 from unfog.features.linear import matrix, product
 from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
@@ -87,7 +87,7 @@ def test_jax_lifts_alike(name: str, rng: np.random.Generator) -> None:
 
 def test_the_pieces() -> None:
     assert np.array_equal(diagonal_matrix(np.array([2.0, 3.0])), [[2, 0], [0, 3]])
-    assert np.array_equal(shifted(np.array([2.0, 3.0])), [[1, 0, -2], [0, 1, -3]])
+    assert np.array_equal(shift_matrix(np.array([2.0, 3.0])), [[1, 0, -2], [0, 1, -3]])
 
 
 def test_the_variance_due_to_the_context_is_that_of_the_covariance(rng: np.random.Generator) -> None:
@@ -176,7 +176,7 @@ def test_jax_says_the_same_of_the_context(name: str, rng: np.random.Generator) -
 def test_a_belief_in_blocks_gives_the_same_as_in_one_piece(rng: np.random.Generator) -> None:
     covs, mean, arm = np.stack([spd(rng, D) for _ in range(K)]), rng.normal(size=K * D), rng.integers(0, K, T)
     design = PerArm(K, D, intercept=False).design(Context(rng.normal(size=(T, D)), spd(rng, D)))
-    whole = design.context_variance(gaussian.from_moments(mean, gaussian.whole(covs)), arm)
+    whole = design.context_variance(gaussian.from_moments(mean, gaussian.as_matrix(covs)), arm)
     np.testing.assert_allclose(
         design.context_variance(gaussian.blocks_from_moments(mean, covs), arm), whole, rtol=1e-12
     )

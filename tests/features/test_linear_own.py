@@ -19,7 +19,7 @@ from tests.problems import (
     spd,
     within,
 )
-from unfog.agents.catalogue import named
+from unfog.agents.catalogue import select_rows
 from unfog.features import Context, own
 from unfog.features.linear import Own
 from unfog.maths.arrays import Array
@@ -182,7 +182,7 @@ def test_a_law_of_one_arm_stands_for_all() -> None:
 @pytest.mark.slow
 def test_both_engines(rng: np.random.Generator) -> None:
     problem = world(context_cov=spd(rng, D), context_mean=np.linspace(-1, 1, D), noise_cov=spd(rng, D))
-    names = [agent.name for agent in named(["unfog", "alg1"])]
+    names = [agent.name for agent in select_rows(["unfog", "alg1"])]
     plain = play(problem, names, rounds=30, trials=3)
     compiled = play(problem, names, rounds=30, trials=3, engine="jax", draws="numpy")
     np.testing.assert_allclose(compiled.values["regret"], plain.values["regret"], rtol=1e-6, atol=1e-9)

@@ -267,7 +267,7 @@ def test_moments_with_an_intercept(context: Context, rng: np.random.Generator) -
 
 def test_a_belief_in_blocks_with_an_intercept(context: Context, rng: np.random.Generator) -> None:
     covs, mean = np.stack([spd(rng, SIZE) for _ in range(K)]), rng.normal(size=K * SIZE)
-    whole = gaussian.from_moments(mean, gaussian.whole(covs))
+    whole = gaussian.from_moments(mean, gaussian.as_matrix(covs))
     pieces, design = gaussian.blocks_from_moments(mean, covs), WITH.design(context)
     np.testing.assert_allclose(design.variances(pieces), design.variances(whole), rtol=1e-11)
     for arm in map(np.asarray, ARMS):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.lab.test_storage_blocks import planned, stopped
-from unfog._io import sealed
+from unfog._io import seal
 from unfog.cli import main
 from unfog.lab import run_folder, storage
 from unfog.lab.prepare import Plan, prepare
@@ -165,7 +165,7 @@ def test_only_what_is_of_the_finished_run_is_cleared_away(plan: Plan, tmp_path: 
             keep(plan, tmp_path / "run")
         assert other.exists()
         if path.is_dir():
-            (other / "run.json").write_bytes(sealed({"layout": 9}))
+            (other / "run.json").write_bytes(seal({"layout": 9}))
 
 
 @pytest.mark.slow

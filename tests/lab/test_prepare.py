@@ -100,7 +100,7 @@ def test_every_run_of_a_study_is_prepared_once(spec: Path, counted: Counter[str]
         TEXT.replace('"robust", "robust:nu=4"', '"alg1"').replace("dim = 2", 'dim = 2\nfeatures = "product"')
         + SWEEP
     )
-    plays = studies.planned(load(spec))
+    plays = studies.plan_runs(load(spec))
     runs = 1 + len(plays.tied) + len(plays.swept)
     assert runs == 1 + 4 + 3
     assert counted == dict.fromkeys(once(), runs)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.each import each
-from unfog._io import DamagedError, sealed, unsealed
+from unfog._io import DamagedError, seal, unseal
 from unfog.cli import main
 from unfog.lab import run_folder
 from unfog.lab.baselines import folder as suites
@@ -56,7 +56,7 @@ def test_the_seal_is_the_hash_of_the_rest(run: Path) -> None:
 @each("content", [b"", b"[]", b"1", b'{"a": NaN}', b"{", b"[" * 100_000, b"\xff", b'{"sha256": 1}'])
 def test_what_was_never_sealed_is_damaged(content: bytes) -> None:
     with pytest.raises(DamagedError):
-        unsealed(content)
+        unseal(content)
 
 
 def test_a_time_may_be_missing_but_not_wrong(run: Path, capsys: Capture) -> None:
@@ -64,7 +64,7 @@ def test_a_time_may_be_missing_but_not_wrong(run: Path, capsys: Capture) -> None
     whole, taken = timing.read_bytes(), run_folder.seconds(run)
     assert taken is not None
     assert taken > 0
-    for wrong in (b"", b"{}", whole.replace(b"0", b"1", 1), sealed({"run": "another", "seconds": taken})):
+    for wrong in (b"", b"{}", whole.replace(b"0", b"1", 1), seal({"run": "another", "seconds": taken})):
         timing.write_bytes(wrong)
         with pytest.raises(InputError, match=r"timing\.json' is damaged; allowed: .* remove it"):
             open_run(run)
@@ -91,9 +91,9 @@ def test_what_is_missing_is_said(name: str, run: Path) -> None:
 
 
 def test_a_newer_layout_is_refused_by_name(run: Path, capsys: Capture) -> None:
-    facts = unsealed((run / "run.json").read_bytes())
+    facts = unseal((run / "run.json").read_bytes())
     assert facts["layout"] == run_folder.LAYOUT == 3
-    (run / "run.json").write_bytes(sealed({**facts, "layout": 4, "versions": {"unfog": "9.9"}}))
+    (run / "run.json").write_bytes(seal({**facts, "layout": 4, "versions": {"unfog": "9.9"}}))
     for command in ("show", "plot"):
         code, out, err = said(capsys, command, str(run))
         assert (code, out) == (2, "")
@@ -102,7 +102,7 @@ def test_a_newer_layout_is_refused_by_name(run: Path, capsys: Capture) -> None:
 
 def test_an_older_layout_is_refused_by_name(run: Path, capsys: Capture) -> None:
     """The first one had neither a number nor a seal."""
-    facts = {n: x for n, x in unsealed((run / "run.json").read_bytes()).items() if n != "layout"}
+    facts = {n: x for n, x in unseal((run / "run.json").read_bytes()).items() if n != "layout"}
     old = {**facts, "versions": {"unfog": "0.1.0"}}
     (run / "run.json").write_text(json.dumps(old, indent=2, sort_keys=True) + "\n")
     for command in ("show", "plot"):
@@ -117,9 +117,9 @@ ODD = [*({"layout": one} for one in LAYOUTS), *({"versions": one} for one in VER
 
 
 def test_what_no_version_ever_wrote_is_damage_though_its_seal_is_right(run: Path, capsys: Capture) -> None:
-    facts = unsealed((run / "run.json").read_bytes())
+    facts = unseal((run / "run.json").read_bytes())
     for odd in ODD:
-        (run / "run.json").write_bytes(sealed({**facts, **odd}))
+        (run / "run.json").write_bytes(seal({**facts, **odd}))
         for command in ("show", "plot"):
             code, out, err = said(capsys, command, str(run))
             assert (code, out, err.count("\n")) == (2, "", 1), odd
@@ -130,7 +130,7 @@ def test_what_no_version_ever_wrote_is_damage_though_its_seal_is_right(run: Path
 def test_what_a_newer_version_says_of_itself_may_be_anything(
     versions: object, run: Path, capsys: Capture
 ) -> None:
-    (run / "run.json").write_bytes(sealed({"layout": 4, "versions": versions}))
+    (run / "run.json").write_bytes(seal({"layout": 4, "versions": versions}))
     code, out, err = said(capsys, "show", str(run))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "was made by unfog of another version, in layout 4; allowed: layout 3, or a newer" in err
@@ -138,14 +138,14 @@ def test_what_a_newer_version_says_of_itself_may_be_anything(
 
 @each("layout", ["x", None, True, -1])
 def test_a_suite_of_no_layout_is_damaged(layout: object, tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "suite.json").write_bytes(sealed(dict.fromkeys(suites.ENTRIES, "") | {"layout": layout}))
+    (tmp_path / "suite.json").write_bytes(seal(dict.fromkeys(suites.ENTRIES, "") | {"layout": layout}))
     code, out, err = said(capsys, "show", str(tmp_path))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "suite.json' is damaged" in err
 
 
 def test_a_damaged_folder_is_not_taken_for_an_older_one(run: Path) -> None:
-    facts = unsealed((run / "run.json").read_bytes())
+    facts = unseal((run / "run.json").read_bytes())
     for lost in ({"layout"}, {"layout", "code"}):
         less = {name: value for name, value in facts.items() if name not in lost}
         (run / "run.json").write_text(json.dumps({**less, "sha256": "0" * 64}, indent=2) + "\n")

@@ -8,7 +8,7 @@ import pytest
 import unfog
 from tests.each import each
 from tests.walks import CHANNEL, COLUMNS, walks, worth_of_truth
-from unfog.evaluation.context import Scene
+from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.sensor import Sensor, ladder, sensor
 from unfog.lab.evaluate import read_log
 from unfog.lab.sensor import curve_of, named
@@ -26,7 +26,7 @@ def test_all_that_was_found_is_there() -> None:
         days.table(known=250), alone="sleep", columns=columns, channel=CHANNEL, level=0.9
     )
     np.testing.assert_allclose(found["own_share"], [1.0, 1 - 0.1**2 / (0.8 * 0.5)])  # of correlated noise
-    scene = Scene(read_log(days.table(known=250), columns=columns), CHANNEL)
+    scene = EvaluationContext(read_log(days.table(known=250), columns=columns), CHANNEL)
     for name, which in (("all", ""), ("sleep", "sleep")):
         one, own = sensor(scene, which), found.sel(sensor=name)
         np.testing.assert_allclose(own["value"], [value.mean for value in one.values])

@@ -290,7 +290,7 @@ def test_a_spec_is_held_to_the_same() -> None:
         unfog.run(small(), trials=300)
     assert prepare(small(reference=None)).spec == prepare(small()).spec
     with pytest.raises(InputError, match=r"run.target_se: 0.02; allowed: nothing where bounds are looked at"):
-        studies.planned(small())
+        studies.plan_runs(small())
     assert "target_se" not in to_toml(small(target_se=None, reference=None))
 
 

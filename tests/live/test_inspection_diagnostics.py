@@ -34,7 +34,7 @@ def tallied() -> Tallies:
 
 
 def read(z: Array) -> innovations.Innovations:
-    found = innovations.none_yet(z.shape[-1])
+    found = innovations.start(z.shape[-1])
     for one in z:
         found = innovations.after(found, one, np.zeros_like(one), np.ones_like(one))
     return found

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog.agents.catalogue import Catalogue, named
+from unfog.agents.catalogue import Catalogue, select_rows
 from unfog.live.config import REWARDS
 from unfog.live.postgres.ownership import Shared
 from unfog.simulation.player import played, to_reveal
@@ -61,7 +61,7 @@ def driven_in(
     place: Any, problem: Problem, agent: str, rounds: int, seed: int, **terms: Any
 ) -> list[tuple[str, str]]:
     """The arms of a lab run, and of the same world driven live, which is told what the lab showed."""
-    (row,) = named([agent], rows=Catalogue(problem.rewards.kind))
+    (row,) = select_rows([agent], rows=Catalogue(problem.rewards.kind))
     trial = list(played(problem, row, rounds, [0], seed))
     known = problem.knowledge()
     names = [f"x{i}" for i in range(known.context_mean.shape[0])]

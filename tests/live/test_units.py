@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import unfog
-from unfog.agents.catalogue import Catalogue, named
+from unfog.agents.catalogue import Catalogue, select_rows
 from unfog.live.problem import Problem
 from unfog.maths.arrays import Array
 from unfog.simulation import play
@@ -118,7 +118,7 @@ def test_learners_that_look_back_have_one(tmp_path: Path, agent: str) -> None:
 def test_other_denoisers_have_units_as_in_the_lab(tmp_path: Path, agent: str) -> None:
     """Each round's belief of the context, with three units in turn."""
     problem = unfog.GaussianProblem(dim=3, actions=4, features="per_arm", units=3, prior_cov=0.5)
-    (row,) = named([agent], rows=Catalogue("gaussian"))
+    (row,) = select_rows([agent], rows=Catalogue("gaussian"))
     with unfog.live.open(tmp_path / "walks.unfog", sync="normal") as store:
         given = terms(problem) | {"agent": agent, "standardise": False}
         walks = store.problem("walks", **given)

@@ -148,11 +148,11 @@ def test_whole_puts_blocks_on_the_diagonal(rng: np.random.Generator) -> None:
 
 def check_whole_puts_blocks_on_the_diagonal(library: Any, rng: np.random.Generator) -> None:
     covs = some_covs(rng)
-    found = gaussian.whole(library(covs))
+    found = gaussian.as_matrix(library(covs))
     assert isinstance(found, type(library(covs)))
     assert np.array_equal(np.asarray(found), dense(covs))
     one = library(covs[0])
-    assert gaussian.whole(one) is one
+    assert gaussian.as_matrix(one) is one
 
 
 def learnt(prior_cov: Array, mean: Array, rows: Array, rewards: Array) -> Blocks | Gaussian:

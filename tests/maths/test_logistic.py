@@ -12,7 +12,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from tests.problems import gauss_hermite
-from unfog.channel.knowledge import as_told
+from unfog.channel.knowledge import known_shrinkage
 from unfog.features.link import Law
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import NODES, expected_sigmoid, sigmoid, softplus
@@ -249,7 +249,7 @@ def laws(problem: LogisticProblem, cases: int, seed: int) -> list[Law]:
     draws = {name: rng.standard_normal((cases, *d.shape)) for name, d in problem.truth_draws().items()}
     truth = problem.truth(draws)
     emission = problem.emit(truth, rng.standard_normal((cases, problem.round_normals())))
-    best = regret.oracle_context(as_told(problem.knowledge()), emission.noisy, truth.bias)
+    best = regret.oracle_context(known_shrinkage(problem.knowledge()), emission.noisy, truth.bias)
     design = truth.features.design(best)
     of = design.laws(truth.theta).of
     return [of(design.scores(truth.theta).argmax(-1)), of(rng.integers(0, problem.arms(), cases))]

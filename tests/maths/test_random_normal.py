@@ -5,23 +5,23 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import chi2, norm
 
-from unfog.maths.random import exceeded, uniforms
+from unfog.maths.random import uniforms, upper_quantile
 
 
 def test_quantiles_are_right_to_the_stated_accuracy() -> None:
     tails = np.concat([np.geomspace(1e-300, 0.5, 4001), np.linspace(0.5, 1 - 1e-9, 4001)])
     right = norm.isf(tails)
-    np.testing.assert_allclose(exceeded(tails), right, rtol=2e-7, atol=1e-15)
-    assert exceeded(np.asarray(0.5)) == 0
-    assert exceeded(np.asarray(0.3)).shape == ()
+    np.testing.assert_allclose(upper_quantile(tails), right, rtol=2e-7, atol=1e-15)
+    assert upper_quantile(np.asarray(0.5)) == 0
+    assert upper_quantile(np.asarray(0.3)).shape == ()
 
 
 def test_quantiles_are_the_same_on_jax_and_in_single_precision() -> None:
     tails = np.geomspace(1e-30, 0.999, 200)
-    np.testing.assert_allclose(jax.jit(exceeded)(jnp.asarray(tails)), exceeded(tails), rtol=1e-13)
-    single = exceeded(tails.astype(np.float32))
+    np.testing.assert_allclose(jax.jit(upper_quantile)(jnp.asarray(tails)), upper_quantile(tails), rtol=1e-13)
+    single = upper_quantile(tails.astype(np.float32))
     assert single.dtype == np.float32
-    np.testing.assert_allclose(single, exceeded(tails), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(single, upper_quantile(tails), rtol=1e-5, atol=1e-6)
 
 
 def test_two_normals_make_two_independent_uniforms(rng: np.random.Generator) -> None:
@@ -35,4 +35,4 @@ def test_two_normals_make_two_independent_uniforms(rng: np.random.Generator) -> 
 
 
 def test_a_tail_too_small_for_a_number_is_the_smallest_one() -> None:
-    assert exceeded(np.array(0.0)) == exceeded(np.array(np.finfo(np.float64).tiny))
+    assert upper_quantile(np.array(0.0)) == upper_quantile(np.array(np.finfo(np.float64).tiny))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from unfog.maths import arrays
-from unfog.maths.arrays import Array, Bools, settled
-from unfog.maths.trees import changed, contiguous, each, either, if_any, settle
+from unfog.maths.arrays import Array, Bools, holds_everywhere
+from unfog.maths.trees import contiguous, if_any, iterate, map_arrays, update_where, where
 
 
 @pytest.fixture
@@ -40,39 +40,39 @@ def test_it_is_a_choice_between_two_states() -> None:
 
 def check_it_is_a_choice_between_two_states(batch: tuple[int, ...], share: float) -> None:
     rng = np.random.default_rng(1)
-    (state, by), where = make(rng, batch), np.asarray(rng.random(batch) < share)
-    found, after = changed(where, step, state, by), step(state, by)
-    compiled = jax.jit(changed, static_argnums=1)(where, step, state, by)
+    (state, by), mask = make(rng, batch), np.asarray(rng.random(batch) < share)
+    found, after = update_where(mask, step, state, by), step(state, by)
+    compiled = jax.jit(update_where, static_argnums=1)(mask, step, state, by)
     for one, old, new, other in zip(*map(jax.tree.leaves, (found, state, after, compiled)), strict=True):
-        right = np.where(where.reshape((*batch, *(1,) * (old.ndim - len(batch)))), new, old)
+        right = np.where(mask.reshape((*batch, *(1,) * (old.ndim - len(batch)))), new, old)
         np.testing.assert_array_equal(one, right)
         np.testing.assert_allclose(other, right, rtol=1e-15)
     assert type(found) is Pair
-    for one, other in zip(*map(jax.tree.leaves, (found, either(where, after, state))), strict=True):
+    for one, other in zip(*map(jax.tree.leaves, (found, where(mask, after, state))), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_nothing_is_worked_out_elsewhere_and_nothing_written_in_place() -> None:
     state, by = make(np.random.default_rng(2), (5,))
-    before = each(np.copy, state)
-    where, seen = np.array([True, False, True, False, False]), list[int]()
+    before = map_arrays(np.copy, state)
+    mask, seen = np.array([True, False, True, False, False]), list[int]()
 
     def counted(some: Pair, by: Array) -> Pair:
         seen.append(len(some.matrix))
         return step(some, by)
 
-    changed(where, counted, state, by)
-    changed(~where & where, counted, state, by)
+    update_where(mask, counted, state, by)
+    update_where(~mask & mask, counted, state, by)
     assert seen == [2]
     for one, other in zip(jax.tree.leaves(state), jax.tree.leaves(before), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_only_what_has_numbers_is_settled() -> None:
-    assert settled(np.array([True, True]))
-    assert settled(np.asarray(True))
-    assert not settled(np.array([True, False]))
-    assert not settled(jnp.array([True, True]))
+    assert holds_everywhere(np.array([True, True]))
+    assert holds_everywhere(np.asarray(True))
+    assert not holds_everywhere(np.array([True, False]))
+    assert not holds_everywhere(jnp.array([True, True]))
 
 
 @pytest.mark.usefixtures("_can_ask")
@@ -80,15 +80,15 @@ def test_only_what_has_numbers_is_settled() -> None:
 def test_a_compiled_program_makes_what_is_asked_for_alone(true: int) -> None:
     made = list[float]()
 
-    def found(where: Bools, x: Array) -> Array:
+    def found(mask: Bools, x: Array) -> Array:
         def make() -> Array:
             jax.debug.callback(lambda total: made.append(float(total)), x.sum())
-            return either(where, 2 * x, x)
+            return where(mask, 2 * x, x)
 
-        return if_any(where, make, x)
+        return if_any(mask, make, x)
 
-    where, x = np.arange(5) < true, np.arange(1.0, 6.0)
-    np.testing.assert_array_equal(jax.jit(found)(where, x), np.where(where, 2 * x, x))
+    mask, x = np.arange(5) < true, np.arange(1.0, 6.0)
+    np.testing.assert_array_equal(jax.jit(found)(mask, x), np.where(mask, 2 * x, x))
     jax.effects_barrier()
     assert made == [15.0] * bool(true)
 
@@ -109,9 +109,9 @@ def test_steps_are_taken_while_any_trial_moves_and_no_more_than_allowed(
 
     left, by = np.array([0.5, 3.0, 9.0, 1e9]), np.array([2.0, 2.0, 3.0, 2.0])
     start = Halved(left, np.zeros(4))
-    plain = settle(lambda at: at.left > 1, halved, start, 6, by)
+    plain = iterate(lambda at: at.left > 1, halved, start, 6, by)
     np.testing.assert_array_equal(plain.steps, [0, 2, 2, 6])
-    compiled = jax.jit(lambda at, by: settle(lambda at: at.left > 1, halved, at, 6, by))(start, by)
+    compiled = jax.jit(lambda at, by: iterate(lambda at: at.left > 1, halved, at, 6, by))(start, by)
     for one, other in zip(plain, compiled, strict=True):
         np.testing.assert_array_equal(one, other)
 

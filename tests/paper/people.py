@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from unfog.paper.warfarin import COORDINATES, Errors, Patients
-from unfog.paper.warfarin_study import Scene, scene
+from unfog.paper.warfarin_study import Cohort, draw_cohort
 
 PLACE = {name: place for place, name in enumerate(COORDINATES)}
 
@@ -26,6 +26,6 @@ def made(n: int, seed: int = 3, gaps: float = 0.0) -> Patients:
     return Patients(contexts, (np.maximum(root, 1.5) + 0.9 * rng.standard_normal(n)) ** 2 + 2)
 
 
-def played(people: Patients, errors: Errors, **fields: Any) -> Scene:
+def played(people: Patients, errors: Errors, **fields: Any) -> Cohort:
     usual: dict[str, Any] = {"orders": 3, "apart": 300, "reward": "bucket", "seed": 5}
-    return scene(people, errors, **usual | fields)
+    return draw_cohort(people, errors, **usual | fields)

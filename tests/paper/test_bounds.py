@@ -19,11 +19,11 @@ from unfog.paper.bounds import (
     Panel,
     Study,
     _growth,
-    bounded,
+    agents_with_bound,
     case_of,
-    measured,
+    measure_mismatch,
     side_by_side,
-    spaced,
+    space_rounds,
     study,
 )
 from unfog.paper.bounds_report import PANELS, THEORY, figure, summary, table
@@ -249,7 +249,7 @@ def test_what_has_no_bound_is_refused() -> None:
     with pytest.raises(
         InputError, match=r"^run.agents: kk; allowed: one or more of alg1, alg2, alg1-exact, alg2-exact$"
     ):
-        bounded(spec)
+        agents_with_bound(spec)
 
 
 def test_progress_is_one_count_over_all_runs() -> None:
@@ -268,10 +268,10 @@ def test_a_sweep_without_numbers_to_grow_with_is_left_out(sweep: dict[str, list[
 
 
 def test_places_are_spaced_in_logarithms() -> None:
-    places = spaced(np.arange(1, 10_001))
+    places = space_rounds(np.arange(1, 10_001))
     assert (len(places), places[0], places[-1]) == (16, 9, 9999)
     np.testing.assert_allclose(np.diff(np.log(places + 1.0)), np.log(1000) / 15, rtol=0.1)
-    assert spaced(np.arange(1, 4)).tolist() == [2]
+    assert space_rounds(np.arange(1, 4)).tolist() == [2]
 
 
 def test_no_regret_has_no_exponent() -> None:
@@ -292,7 +292,7 @@ def test_the_measured_mismatch_takes_the_place_of_its_bound(monkeypatch: pytest.
         return stand_in
 
     monkeypatch.setattr(studies, "measure", measure)
-    told = measured(spec_of(), build_problem(PROBLEM), 5)
+    told = measure_mismatch(spec_of(), build_problem(PROBLEM), 5)
     assert {name: asked[name] for name in ("rounds", "trials", "seed")} == {
         "rounds": 64,
         "trials": 5,
@@ -307,7 +307,7 @@ def test_the_measured_mismatch_takes_the_place_of_its_bound(monkeypatch: pytest.
     np.testing.assert_allclose(facts["half_width"], 2.7764451 * stand_in.total_se)  # Student's t, 5 trials
     without = parse({"problem": PROBLEM, "run": {**RUN, "agents": ["alg2"]}})
     with pytest.raises(InputError, match=r"^mismatch: of alg2; allowed: a spec with alg1"):
-        measured(without, build_problem(PROBLEM), 5)
+        measure_mismatch(without, build_problem(PROBLEM), 5)
 
 
 def test_the_figure_says_what_grows_how(found: Study) -> None:

@@ -110,6 +110,6 @@ def test_neighbours_agree_where_both_are_known(data: Path) -> None:
 
 
 def test_second_genotyping(data: Path) -> None:
-    found = warfarin.repeated()
+    found = warfarin.repeat_rate()
     assert {name: tuple(one) for name, one in found.items()} == {"vkorc1": (313, 9), "cyp2c9": (473, 17)}
     assert found["vkorc1"].rate == 9 / 313

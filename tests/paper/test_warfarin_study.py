@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.paper.people import PLACE, made, played
-from unfog.agents.catalogue import named
+from unfog.agents.catalogue import select_rows
 from unfog.paper import warfarin, warfarin_study
 from unfog.paper.warfarin import COORDINATES, Errors
 from unfog.paper.warfarin_study import POLICIES
@@ -80,11 +80,11 @@ def test_those_set_apart_tell_of_the_channel() -> None:
     place = PLACE["height"]
     size = 6.0 / people.contexts[:, place].std()
     # 1,500 pairs: 5 standard errors of a deviation.
-    assert (np.abs(np.sqrt(found.told.noise_cov[:, place, place]) / size - 1) < 5 / np.sqrt(3000)).all()
+    assert (np.abs(np.sqrt(found.assumed.noise_cov[:, place, place]) / size - 1) < 5 / np.sqrt(3000)).all()
 
 
 def test_the_catalogue_has_the_agents() -> None:
-    naive, denoised = named([warfarin_study.NAIVE, warfarin_study.DENOISED])
+    naive, denoised = select_rows([warfarin_study.NAIVE, warfarin_study.DENOISED])
     assert type(naive.learner) is type(denoised.learner)
     assert type(naive.chooser) is type(denoised.chooser)
     assert denoised.takes_gaps

@@ -5,7 +5,7 @@ from scipy.stats import multivariate_normal
 
 from tests.paper.people import PLACE, made
 from unfog.maths.arrays import Array
-from unfog.paper.warfarin import Errors, moments, told
+from unfog.paper.warfarin import Errors, estimate_channel, moments
 
 
 def rows_with_gaps(n: int) -> Array:
@@ -48,7 +48,7 @@ def test_moments_without_gaps_are_the_usual_ones() -> None:
 def test_what_is_told_undoes_the_channel() -> None:
     people = made(6000, gaps=0.05)
     seen = Errors(reported=1.5, miscalled=0.2).noisy(people.contexts, np.random.default_rng(4))
-    found = told(people.contexts, seen)
+    found = estimate_channel(people.contexts, seen)
     off = found.record.outside(found.noisy.inside(seen)) - people.contexts
     sizes = found.record.scale
     for name in ("height", "vkorc1"):
@@ -65,7 +65,7 @@ def test_what_is_told_undoes_the_channel() -> None:
 def test_denoised_contexts_are_conditional_means() -> None:
     people = made(900, gaps=0.2)
     seen = Errors(reported=2.0, miscalled=0.1).noisy(people.contexts, np.random.default_rng(4))
-    found = told(people.contexts, seen)
+    found = estimate_channel(people.contexts, seen)
     inside, filled = found.noisy.inside(seen), found.denoised(seen)
     for row in range(5):
         known = np.flatnonzero(~np.isnan(inside[row]))

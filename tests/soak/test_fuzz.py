@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unfog.agents.catalogue import AGENTS, PARTS, Catalogue, named
+from unfog.agents.catalogue import AGENTS, PARTS, Catalogue, select_rows
 from unfog.lab.prepare import prepare
 from unfog.lab.spec import DEFAULTS, KINDS, parse
 from unfog.validation import InputError
@@ -49,7 +49,7 @@ def test_names_of_agents() -> None:
     for _ in range(NAMES):
         kind = chance.choice(["gaussian", "bernoulli"])
         try:
-            rows = named([name(chance), "alg1"][: chance.randrange(3)], rows=Catalogue(kind))
+            rows = select_rows([name(chance), "alg1"][: chance.randrange(3)], rows=Catalogue(kind))
         except InputError as error:
             refused.append(str(error))
             continue

@@ -121,7 +121,7 @@ def test_lemma_4_is_one_round_short() -> None:
     """At T = 1 the printed information is zero: what is left, the tail, can be as small as one likes."""
     case, losses = first_round("alg2-exact")
     assert information.about_bias(case.known, 0) == 0
-    assert information.of_round(case.known, 1, "delayed", "exact") > 0.1
+    assert information.round_information(case.known, 1, "delayed", "exact") > 0.1
     both = losses["ee1"] + losses["ee2"]
     least = both.mean() - 5 * both.std() / np.sqrt(len(both))
     assert least > 100 * bounds.lemma_4(case, 1, "printed", delta=1e-3).total
@@ -177,7 +177,9 @@ def test_the_theorem_lost_the_half_that_the_lemma_has() -> None:
 def test_the_plugins_divergence_is_not_the_information(setting: str) -> None:
     """`test_information.py` has the third of these from the dense joint covariance."""
     known, rounds = random_knowledge(6), np.arange(1, 100)
-    plugin, exact = (information.of_round(known, rounds, setting, name) for name in information.DENOISERS)
+    plugin, exact = (
+        information.round_information(known, rounds, setting, name) for name in information.DENOISERS
+    )
     assert (plugin > exact).all()
     assert plugin[0] > 1.2 * exact[0]
 

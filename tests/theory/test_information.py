@@ -18,7 +18,9 @@ BOTH = [(setting, denoiser) for setting in information.SETTINGS for denoiser in 
 
 def excess(known: Knowledge, number: Any, setting: str = "unobserved") -> Array:
     """E KL(exact || plug-in) of a round: what the plug-in's number has too much."""
-    plugin, exact = (information.of_round(known, number, setting, name) for name in ("plugin", "exact"))
+    plugin, exact = (
+        information.round_information(known, number, setting, name) for name in ("plugin", "exact")
+    )
     return plugin - exact
 
 
@@ -81,7 +83,7 @@ def test_the_exact_denoisers_number_is_the_dense_conditional_information(setting
     for t in range(1, 5):
         given = past(model, t - 1, setting) + model.noisy[t - 1]
         truth = mutual(model.cov, model.bias, model.contexts[t - 1], given)
-        found = information.of_round(known, t, setting, "exact")
+        found = information.round_information(known, t, setting, "exact")
         assert found == pytest.approx(truth, rel=1e-9)
 
 
@@ -142,8 +144,8 @@ def test_expected_divergences_are_those_of_simulated_rounds(
     from_plugin = divergences(p.told, p.told_cov, p.plugin, p.plugin_cov)
     from_exact = divergences(p.told, p.told_cov, p.exact, p.exact_cov)
     between = divergences(p.exact, p.exact_cov, p.plugin, p.plugin_cov)
-    assert mean_is(from_plugin, float(information.of_round(known, t, setting, "plugin")))
-    assert mean_is(from_exact, float(information.of_round(known, t, setting, "exact")))
+    assert mean_is(from_plugin, float(information.round_information(known, t, setting, "plugin")))
+    assert mean_is(from_exact, float(information.round_information(known, t, setting, "exact")))
     assert mean_is(between, float(excess(known, t, setting)))
 
 
@@ -158,10 +160,10 @@ def test_the_plugins_covariance_is_that_of_its_error(setting: str, rng: np.rando
 @each("seed", range(5))
 def test_in_setting_1_the_exact_denoiser_is_one_round_ahead(seed: int) -> None:
     known, rounds = random_knowledge(seed), np.arange(1, 40)
-    exact = information.of_round(known, rounds, "unobserved", "exact")
-    np.testing.assert_allclose(exact, information.of_round(known, rounds + 1), rtol=1e-10)
+    exact = information.round_information(known, rounds, "unobserved", "exact")
+    np.testing.assert_allclose(exact, information.round_information(known, rounds + 1), rtol=1e-10)
     gained = information.total(known, 39) - information.total(known, 39, denoiser="exact")
-    ends = information.of_round(known, 1) - information.of_round(known, 40)
+    ends = information.round_information(known, 1) - information.round_information(known, 40)
     assert gained == pytest.approx(ends, rel=1e-9)
     assert excess(known, rounds).sum() == pytest.approx(ends, rel=1e-9)
 
@@ -169,9 +171,9 @@ def test_in_setting_1_the_exact_denoiser_is_one_round_ahead(seed: int) -> None:
 @each("seed", range(5))
 def test_in_setting_2_it_is_not(seed: int) -> None:
     known, rounds = random_knowledge(seed), np.arange(1, 40)
-    exact = information.of_round(known, rounds, "delayed", "exact")
-    assert (exact > information.of_round(known, rounds + 1, "delayed")).all()
-    assert (exact < information.of_round(known, rounds, "delayed")).all()
+    exact = information.round_information(known, rounds, "delayed", "exact")
+    assert (exact > information.round_information(known, rounds + 1, "delayed")).all()
+    assert (exact < information.round_information(known, rounds, "delayed")).all()
 
 
 @each("seed", range(5))
@@ -186,7 +188,7 @@ def test_neither_denoisers_sum_exceeds_what_the_pairs_say(seed: int) -> None:
 @pytest.mark.parametrize(("setting", "denoiser"), BOTH)
 def test_sums_are_sums_of_rounds_up_to_a_million(setting: str, denoiser: str) -> None:
     known = random_knowledge(7)
-    rounds = information.of_round(known, np.arange(1, 10**6 + 1), setting, denoiser)
+    rounds = information.round_information(known, np.arange(1, 10**6 + 1), setting, denoiser)
     sums = np.cumsum(rounds.astype(np.longdouble)).astype(np.float64)
     horizon = np.array([1, 2, 3, 10, 1000, 10**6])
     found = information.total(known, horizon, setting, denoiser)
@@ -278,7 +280,7 @@ def test_harmonic_sums() -> None:
 @each("setting, denoiser", BOTH)
 def test_many_horizons_at_once_are_one_by_one(setting: str, denoiser: str) -> None:
     known, horizon = random_knowledge(2), np.array([[1, 5], [30, 1_000_000]])
-    for function in (information.of_round, information.total):
+    for function in (information.round_information, information.total):
         found = function(known, horizon, setting, denoiser)
         assert found.shape == horizon.shape
         single = [function(known, t, setting, denoiser) for t in horizon.flat]

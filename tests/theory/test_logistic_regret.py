@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from tests.problems import inverse, quadratic_phi, random_knowledge, spd
-from unfog.channel.knowledge import as_told
+from unfog.channel.knowledge import known_shrinkage
 from unfog.features import Context
 from unfog.features.link import Identity, Sigmoid
 from unfog.features.quadratic import quadratic
@@ -42,7 +42,7 @@ def played(rng: np.random.Generator) -> Played:
 
 
 def tables(played: Played, decompose: bool = True) -> regret.Tables:
-    best = regret.oracle_context(as_told(KNOWN), played.noisy, played.bias)
+    best = regret.oracle_context(known_shrinkage(KNOWN), played.noisy, played.bias)
     return regret.tables(
         Sigmoid(), quadratic(played.actions), played.theta, best, played.context, played.noisy, decompose
     )
@@ -133,7 +133,7 @@ def test_the_oracle_takes_the_best_score_and_so_may_lose(played: Played) -> None
 
 
 def test_an_agent_with_the_oracles_belief_pays_for_learning_alone(played: Played) -> None:
-    best = regret.oracle_context(as_told(KNOWN), played.noisy, played.bias)
+    best = regret.oracle_context(known_shrinkage(KNOWN), played.noisy, played.bias)
     own = quadratic(played.actions).design(best)
     found = regret.losses(Sigmoid(), tables(played), played.arms, own, played.theta)
     assert np.array_equal(found["cb"], found["regret"])
@@ -170,7 +170,7 @@ def test_regret_alone_is_the_same_regret(played: Played) -> None:
 
 
 def test_a_round_at_once_is_tables_and_losses(played: Played) -> None:
-    best = regret.oracle_context(as_told(KNOWN), played.noisy, played.bias)
+    best = regret.oracle_context(known_shrinkage(KNOWN), played.noisy, played.bias)
     given = (
         quadratic(played.actions),
         played.theta,
@@ -181,7 +181,7 @@ def test_a_round_at_once_is_tables_and_losses(played: Played) -> None:
         played.arms,
     )
     for decompose in (True, False):
-        found = regret.of_round(Sigmoid(), *given, decompose)
+        found = regret.round_losses(Sigmoid(), *given, decompose)
         right = losses(played)
         assert tuple(found) == regret.names(decompose)
         assert all(np.array_equal(found[name], right[name]) for name in found)
@@ -189,7 +189,7 @@ def test_a_round_at_once_is_tables_and_losses(played: Played) -> None:
 
 def test_with_scores_for_rewards_it_is_what_it_was(played: Played) -> None:
     """The Gaussian bandit: gaps between expected scores, and none that is realised."""
-    best = regret.oracle_context(as_told(KNOWN), played.noisy, played.bias)
+    best = regret.oracle_context(known_shrinkage(KNOWN), played.noisy, played.bias)
     given = (
         quadratic(played.actions),
         played.theta,
@@ -199,7 +199,7 @@ def test_with_scores_for_rewards_it_is_what_it_was(played: Played) -> None:
         played.own,
         played.arms,
     )
-    found = regret.of_round(Identity(), *given, True)
+    found = regret.round_losses(Identity(), *given, True)
     assert tuple(found) == regret.names(True)
     for i, arm in enumerate(played.arms):
         scores, _ = over(played.actions[i], played.theta[i], oracle_belief(played, i))
@@ -215,7 +215,7 @@ def test_with_scores_for_rewards_it_is_what_it_was(played: Played) -> None:
 
 
 def test_nodes_reach_the_regret(played: Played) -> None:
-    best = regret.oracle_context(as_told(KNOWN), played.noisy, played.bias)
+    best = regret.oracle_context(known_shrinkage(KNOWN), played.noisy, played.bias)
     given = (
         quadratic(played.actions),
         played.theta,
@@ -225,6 +225,6 @@ def test_nodes_reach_the_regret(played: Played) -> None:
         played.own,
         played.arms,
     )
-    few, many = (regret.of_round(Sigmoid(nodes=n), *given, True) for n in (3, 400))
+    few, many = (regret.round_losses(Sigmoid(nodes=n), *given, True) for n in (3, 400))
     assert np.abs(few["regret"] - many["regret"]).max() > 1e-3
     np.testing.assert_allclose(losses(played)["regret"], many["regret"], rtol=0, atol=1e-5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.problems import feature_moments, quadratic_phi, random_knowledge, spd
-from unfog.channel.knowledge import as_told
+from unfog.channel.knowledge import known_shrinkage
 from unfog.features import Context
 from unfog.features.link import Identity
 from unfog.features.quadratic import quadratic
@@ -39,7 +39,7 @@ def played(rng: np.random.Generator) -> Played:
     context = draw(known.context_mean, known.context_cov, TRIALS)
     noisy = context + bias + draw(zero, known.noise_cov, TRIALS)
     own = Context(rng.normal(1.0, 1.0, (TRIALS, D)), spd(rng, D))
-    best = regret.oracle_context(as_told(known), noisy, bias)
+    best = regret.oracle_context(known_shrinkage(known), noisy, bias)
     tables = regret.tables(SCORES, quadratic(actions), theta, best, context, noisy)
     return Played(actions, theta, bias, context, noisy, own, rng.integers(0, K, TRIALS), tables)
 
@@ -115,7 +115,7 @@ def test_the_split_adds_up_to_the_regret(played: Played) -> None:
 
 
 def test_an_agent_with_the_oracles_belief_pays_for_learning_alone(played: Played) -> None:
-    best = regret.oracle_context(as_told(random_knowledge(6)), played.noisy, played.bias)
+    best = regret.oracle_context(known_shrinkage(random_knowledge(6)), played.noisy, played.bias)
     split = losses_of(played, played.arms, best)
     assert np.array_equal(split["cb"], split["regret"])
     assert not split["ee1"].any()

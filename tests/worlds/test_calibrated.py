@@ -8,7 +8,7 @@ import pytest
 import unfog
 from tests.channel.studies import BIAS, D, Sensor, heavy
 from tests.problems import within
-from unfog.channel.channel import as_it_is, channel
+from unfog.channel.channel import channel, keep_units
 from unfog.lab.spec import build_problem, describe
 from unfog.simulation.job import truth_draws
 from unfog.worlds.calibrated import Calibrated
@@ -62,7 +62,7 @@ def test_what_a_sensor_counts_in_does_not_matter() -> None:
 def test_the_known_bias_is_in_its_place(world: type[Synthetic], standardise: bool) -> None:
     fields = {name: value for name, value in FIELDS.items() if name != "reward_var"}
     problem, rounds = FOUND.problem(world, standardise=standardise, **fields), 20_000
-    units = FOUND.units if standardise else as_it_is(FOUND.channel)
+    units = FOUND.units if standardise else keep_units(FOUND.channel)
     truth = problem.truth(truth_draws(3, [0], problem.truth_draws()))
     normals = np.random.default_rng(1).standard_normal((rounds, 1, problem.round_normals()))
     seen = problem.emit(truth, normals, np.arange(rounds)[:, None])

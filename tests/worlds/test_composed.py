@@ -17,7 +17,7 @@ from unfog.features.per_arm import PerArm
 from unfog.features.quadrature import quadrature
 from unfog.lab.spec import build_problem, describe
 from unfog.maths.arrays import Array
-from unfog.maths.gaussian import whole
+from unfog.maths.gaussian import as_matrix
 from unfog.simulation import play
 from unfog.simulation.job import truth_draws
 from unfog.validation import InputError
@@ -263,14 +263,14 @@ def test_an_arm_of_its_own_is_the_same_bandit_written_out(agent: str) -> None:
         **{**settings, "prior_mean": settings["prior_mean"] * 4},
         actions=np.eye(4),
         features=quadrature(with_one, 2),
-        prior_cov=whole(short.knowledge().prior_cov),
+        prior_cov=as_matrix(short.knowledge().prior_cov),
     )
     if agent == "alg1-exact-smoothing":  # which looks back, and quadrature cannot
         long = GaussianProblem(
             **{**settings, "prior_mean": settings["prior_mean"] * 4},
             actions=4,
             features="per_arm",
-            prior_cov=whole(short.knowledge().prior_cov),
+            prior_cov=as_matrix(short.knowledge().prior_cov),
         )
     ours, theirs = (play(world, [agent], rounds=80, trials=4, seed=5) for world in (short, long))
     for loss, values in theirs.values.items():

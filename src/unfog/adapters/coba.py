@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from unfog import validation
-from unfog._extras import explained
+from unfog._extras import explain_missing
 from unfog.adapters.simulation import Choice, Decider, Episode, Reading, features_of
 from unfog.adapters.wrap import context_row, names_or_numbers
 from unfog.agents.agent import Agent
@@ -32,7 +32,7 @@ from unfog.maths.arrays import Array
 from unfog.validation import InputError, check_keywords
 from unfog.worlds.problem import Problem
 
-with explained("unfog.adapters.coba"):
+with explain_missing("unfog.adapters.coba"):
     from coba.evaluators import SequentialCB
     from coba.primitives import Environment, Learner, LoggedInteraction, SimulatedInteraction
 
@@ -194,7 +194,7 @@ class CobaLearner(Learner):  # type: ignore[misc]
         trial: int = 0,
     ) -> None:
         """With the random numbers of this trial of this seed."""
-        validation.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
+        validation.check_contract("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
         self.agent, self.problem, self.arms = agent, problem, arms
         self.seed, self.trial = seed, trial
         dim = len(problem.knowledge().context_mean)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from unfog import validation
-from unfog._extras import explained
+from unfog._extras import explain_missing
 from unfog.adapters.simulation import Episode, Reading, check_playable
 from unfog.lab.spec import build_problem, parse
 from unfog.maths.arrays import Array
@@ -32,7 +32,7 @@ from unfog.simulation import MOST_SEED
 from unfog.validation import LARGEST, InputError, check_keywords
 from unfog.worlds.problem import Problem
 
-with explained("unfog.adapters.gymnasium"):
+with explain_missing("unfog.adapters.gymnasium"):
     import gymnasium
     from gymnasium import spaces
     from gymnasium.error import ResetNeeded

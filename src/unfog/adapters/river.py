@@ -20,7 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from unfog import validation
-from unfog._extras import explained
+from unfog._extras import explain_missing
 from unfog.adapters.simulation import Choice, Decider
 from unfog.adapters.wrap import Waiting, context_row, names_or_numbers
 from unfog.agents.agent import Agent
@@ -29,7 +29,7 @@ from unfog.maths.arrays import Array
 from unfog.validation import InputError, check_keywords
 from unfog.worlds.problem import Problem
 
-with explained("unfog.adapters.river"):
+with explain_missing("unfog.adapters.river"):
     from river import stats
     from river.bandit.base import ArmID, ContextualPolicy
 

@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog import validation
-from unfog.agents.agent import Agent, refuse_misfit
-from unfog.agents.catalogue import Catalogue, named, with_own
+from unfog.agents.agent import Agent, check_fit
+from unfog.agents.catalogue import Catalogue, select_rows, with_own
 from unfog.agents.round import Considered, Decision, Observation
 from unfog.agents.runner import Recent, Runner
 from unfog.features import FeatureMap
@@ -96,7 +96,7 @@ class Decider:
         `features` are those of the trial, where actions are drawn: `Env.features`, or `features_of`. Unless
         true contexts are `shown`, agents that cannot learn without them are refused.
         """
-        validation.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
+        validation.check_contract("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
         validation.count("seed", seed, 0, MOST_SEED)
         validation.count("trial", trial, 0, MOST_TRIALS)
         self.problem = problem
@@ -219,11 +219,11 @@ def _find_agent(agent: str | Agent, problem: Problem, features: FeatureMap, is_r
     """The agent of this name, if it can play this problem."""
     names, own = with_own([agent])
     known, kind = problem.knowledge(), problem.rewards.kind
-    [row] = named(names, "agent", Catalogue(kind, own, known.beyond_moments))
+    [row] = select_rows(names, "agent", Catalogue(kind, own, known.beyond_moments))
     if row.can.see_bias is not None:
         raise InputError("agent", f"{row.name!r} is told the bias", "agents that go without: nobody tells it")
     partial = problem.partial or not is_revealed
-    refuse_misfit(row, known, features, rewards=kind, partial=partial, has_bias=problem.has_bias)
+    check_fit(row, known, features, rewards=kind, partial=partial, has_bias=problem.has_bias)
     return row
 
 
@@ -330,7 +330,7 @@ class Episode:
 
 def check_playable(problem: Problem) -> None:
     """Raise InputError for what is not a world, and for one that shows true contexts on request."""
-    validation.offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
+    validation.check_contract("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
     if problem.asked:
         raise InputError("problem.reveal", "asked", "random or every: here nobody can ask")
 

@@ -154,7 +154,7 @@ class Contexts:
 
     def __init__(self, denoiser: Denoises, remember: int = REMEMBERED) -> None:
         """Remember the latest `remember` decisions."""
-        validation.offering(
+        validation.check_contract(
             "denoiser", denoiser, Denoises, "a denoiser, such as unfog.adapters.sklearn.Denoiser"
         )
         self.denoiser = denoiser
@@ -164,7 +164,7 @@ class Contexts:
     @contextmanager
     def deciding(self, rows: Array, noise_cov: Any = None, groups: Any = None) -> Iterator[Array]:
         """Contexts to decide on, for readings (n, d) in the order of time; each is a decision of its own."""
-        infos = of_each(rows, noise_cov, groups)
+        infos = rows_info(rows, noise_cov, groups)
         decisions = self._open_decisions(rows, infos, self._undecided)
         yield np.stack([decision.context for decision in decisions])
         # If the bandit raised an error they stay undecided, and the next attempt finds them.
@@ -173,7 +173,7 @@ class Contexts:
 
     def asking(self, rows: Array, noise_cov: Any = None, groups: Any = None) -> Array:
         """Contexts to score: those of the latest waiting decisions on these readings, or of new ones."""
-        infos = of_each(rows, noise_cov, groups)
+        infos = rows_info(rows, noise_cov, groups)
         return np.stack([decision.context for decision in self._open_decisions(rows, infos, self._latest)])
 
     @contextmanager
@@ -181,7 +181,7 @@ class Contexts:
         self, rows: Array, noise_cov: Any = None, groups: Any = None, *, afresh: bool = False
     ) -> Iterator[Array]:
         """Contexts to learn from, for readings (n, d): those of their decisions, or else from `transform`."""
-        infos = of_each(rows, noise_cov, groups)
+        infos = rows_info(rows, noise_cov, groups)
         decisions = _match_decisions(rows, infos, self._history if afresh else self._first)
         yield np.stack(self._fill_contexts(rows, infos, decisions))
         for row, decision in zip(
@@ -457,7 +457,7 @@ def library_of(bandit: object) -> str:
     return libraries[0]
 
 
-def of_each(rows: Array, noise_cov: Any, groups: Any) -> list[ReadingInfo]:
+def rows_info(rows: Array, noise_cov: Any, groups: Any) -> list[ReadingInfo]:
     """The information on each row."""
     covs, labels = _check_one_each("noise_cov", noise_cov, rows), _check_one_each("groups", groups, rows)
     return [

@@ -300,7 +300,7 @@ def _check_logged(agent: Agent, logged: bool) -> None:
         raise InputError("agents", what, "agents that learn from arms and rewards alone")
 
 
-def refuse_misfit(
+def check_fit(
     agent: Agent,
     known: Knowledge,
     features: FeatureMap,

@@ -58,7 +58,7 @@ from unfog.validation import (
     REFERENCE,
     InputError,
     display,
-    imported,
+    import_object,
     nearest,
     one_of,
     positive,
@@ -214,7 +214,7 @@ def _find_row(kind: str, name: str) -> Agent:
     """The agent of this name: imported, or spelled out of rows and parts."""
     if REFERENCE.fullmatch(name) and name.partition(":")[0] not in EVERY:
         return _fit_rewards(_import_agent(name), kind)
-    return spelled_out(EVERY, name, kind)
+    return parse_name(EVERY, name, kind)
 
 
 def _fit_rewards(agent: Agent, kind: str) -> Agent:
@@ -226,13 +226,13 @@ def _fit_rewards(agent: Agent, kind: str) -> Agent:
 def _import_agent(name: str) -> Agent:
     """Import the custom agent module:name, under that name."""
     allowed = "module:name of an unfog.Agent"
-    agent = imported(name, name, allowed)
+    agent = import_object(name, name, allowed)
     if not isinstance(agent, Agent):
         raise InputError(name, f"it is {agent!r}", allowed)
     return replace(agent, name=name)
 
 
-def named(names: Iterable[str], field: str = "agents", rows: Catalogue | None = None) -> list[Agent]:
+def select_rows(names: Iterable[str], field: str = "agents", rows: Catalogue | None = None) -> list[Agent]:
     """The rows with these names, in this order; unknown and repeated names are refused."""
     rows, chosen, agents = rows or Catalogue(), list(names), list[Agent]()
     if not chosen:
@@ -286,7 +286,7 @@ PARTS = {**LEARNERS, **CHOOSERS}
 _PART_START = re.compile(rf"-(?=(?:{'|'.join(PARTS)})(?:[-:]|$))")
 
 
-def spelled_out(rows: Mapping[str, Agent], name: str, kind: str = "gaussian") -> Agent:
+def parse_name(rows: Mapping[str, Agent], name: str, kind: str = "gaussian") -> Agent:
     """The agent that a name means; KeyError where no row or part has it."""
     base, *part_texts = _PART_START.split(name)
     row_name, *settings = base.split(":")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from unfog.agents.agent import PLACES, Agent
 from unfog.agents.baselines import BASELINES
-from unfog.agents.catalogue import WHEN, Catalogue, named, row_of, settings_in
+from unfog.agents.catalogue import WHEN, Catalogue, row_of, select_rows, settings_in
 from unfog.features.link import KINDS
 from unfog.validation import InputError, one_of
 
@@ -81,7 +81,7 @@ class Explained(NamedTuple):
     letters: dict[str, str]  # the letters that all agents share
 
 
-def explained(name: str, rewards: str | None = None) -> Explained:
+def explain(name: str, rewards: str | None = None) -> Explained:
     """The agent of this name for this kind of rewards; for Gaussian ones unless told, if it learns these."""
     agent, kind = _find_agent(name, rewards)
     parts = [_explain_part(role, vars(agent)[role]) for role in PLACES]
@@ -97,7 +97,7 @@ def _find_agent(name: str, rewards: str | None) -> tuple[Agent, str]:
     errors = list[InputError]()
     for kind in kinds:
         try:
-            return named([name], rows=Catalogue(kind), field="agent")[0], kind
+            return select_rows([name], rows=Catalogue(kind), field="agent")[0], kind
         except InputError as error:
             errors.append(error)
     raise errors[0]
@@ -122,7 +122,7 @@ def _when_to_use(name: str) -> str:
 
 
 def _explain_part(role: str, part: Any) -> Part:
-    doc, meaning = said(type(part))
+    doc, meaning = part_text(type(part))
     formula = FORMULA.search(doc)
     lines = [line.strip().rstrip(",.") for line in formula[0].splitlines()] if formula else []
     settings = dict(setting.split("=", 1) for setting in settings_in(part))
@@ -138,7 +138,7 @@ def _explain_part(role: str, part: Any) -> Part:
     )
 
 
-def said(kind: type) -> tuple[str, str]:
+def part_text(kind: type) -> tuple[str, str]:
     """The docstring of a part's class without its examples: how it works, and what its settings mean."""
     doc = kind.__doc__ or ""
     if doc.startswith(f"{kind.__name__}("):  # a dataclass without a docstring: Python shows its signature

@@ -20,7 +20,9 @@ from unfog.validation import InputError
 PRIOR = "prior_mean", "prior_cov"
 
 
-def grown(agent: Agent, old: Knowledge, new: Knowledge, setup: Setup, memory: Memory) -> tuple[Setup, Memory]:
+def grow_agent(
+    agent: Agent, old: Knowledge, new: Knowledge, setup: Setup, memory: Memory
+) -> tuple[Setup, Memory]:
     """Set-up and memory of an agent whose theta has become longer; the channel stays as it is.
 
     `new` is `old` with `prior_mean` and `prior_cov` extended at the end: in blocks, or block diagonal.
@@ -34,14 +36,14 @@ def grown(agent: Agent, old: Knowledge, new: Knowledge, setup: Setup, memory: Me
     return setup._replace(learner=agent.learner.setup(new)), memory._replace(learner=state)
 
 
-def grown_belief(new: Knowledge, belief: Belief) -> Belief:
+def grow_belief(new: Knowledge, belief: Belief) -> Belief:
     """An earlier belief about theta, with the prior of the arms added since."""
     if belief.centre.shape[-1] == new.prior_mean.shape[-1]:
         return belief
-    prior: Belief = gaussian.from_moments(new.prior_mean, gaussian.whole(new.prior_cov))
+    prior: Belief = gaussian.from_moments(new.prior_mean, gaussian.as_matrix(new.prior_cov))
     if isinstance(belief, Blocks):
         prior = gaussian.blocks_from_moments(new.prior_mean, new.prior_cov)
-    return gaussian.grown(belief, prior)
+    return gaussian.extend_belief(belief, prior)
 
 
 def check(old: Knowledge, new: Knowledge) -> None:

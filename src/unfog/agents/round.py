@@ -26,7 +26,7 @@ often as more of it becomes known, where the parts can take that (`Agent.can.rev
 (True, 0, 1.5, [0.4, 0.1])
 
 Several units, persons or devices with biases of their own, may share an agent: see `Several`. If the agent
-has a `clip_sd`, readings, rewards and true contexts too far from what was expected are clipped: see `within`.
+has a `clip_sd`, readings, rewards and true contexts too far from what was expected are clipped: see `clip`.
 """
 
 from collections.abc import Callable
@@ -46,9 +46,9 @@ from unfog.agents.base import (
 )
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap
-from unfog.maths.arrays import Array, Ints, settled
+from unfog.maths.arrays import Array, Ints, holds_everywhere
 from unfog.maths.gaussian import Belief
-from unfog.maths.trees import each, either
+from unfog.maths.trees import map_arrays, where
 from unfog.validation import InputError
 
 
@@ -170,8 +170,8 @@ def start(
     if agent.can.use_time is not None and not late:
         channel = agent.can.use_time.at_once(channel)
     if several is not None:
-        channel = repeated(channel, several)
-    counts = () if agent.clip_sd is None else no_surprises(known.context_mean)
+        channel = repeat_state(channel, several)
+    counts = () if agent.clip_sd is None else start_counts(known.context_mean)
     return setup, Memory(channel, agent.learner.start(known, rounds), counts)
 
 
@@ -211,7 +211,7 @@ def _prepare_reading(agent: Agent, setup: Setup, memory: Memory, observation: Ob
     if agent.clip_sd is None or agent.can.predict_reading is None:
         return _Reading(parameters, channel, noisy, observation.unit, None, moment)
     expected = agent.can.predict_reading.predict_reading(parameters, channel)
-    noisy, clipped = within(noisy, *expected, agent.clip_sd)
+    noisy, clipped = clip(noisy, *expected, agent.clip_sd)
     return _Reading(parameters, channel, noisy, observation.unit, clipped.any(-1), moment, expected)
 
 
@@ -296,7 +296,7 @@ def _find_reach(agent: Agent, reading: _Reading) -> Array | None:
     return agent.can.bound_error.reach(reading.parameters, reading.channel, reading.noisy)
 
 
-def taken(
+def make_decision(
     agent: Agent,
     setup: Setup,
     features: FeatureMap,
@@ -321,8 +321,8 @@ def decide(
     considered = consider(agent, setup, memory, features, observation)
     if agent.can.report_choice is not None:
         arm, choice_report = agent.can.report_choice.choose_and_report(considered.view, normals)
-        return taken(agent, setup, features, considered, arm, choice_report)
-    return taken(agent, setup, features, considered, agent.chooser.choose(considered.view, normals))
+        return make_decision(agent, setup, features, considered, arm, choice_report)
+    return make_decision(agent, setup, features, considered, agent.chooser.choose(considered.view, normals))
 
 
 def probabilities(
@@ -348,7 +348,7 @@ def play(
     the same as in the other order, up to rounding, and no term has to be taken back.
     """
     decision = decide(agent, setup, memory, features, observation, normals)
-    memory, paid = observed(agent, setup, memory, decision), pay(decision.arm)
+    memory, paid = observe_reading(agent, setup, memory, decision), pay(decision.arm)
     if context is not None:
         memory, decision = reveal(agent, setup, memory, decision, context)
     return reward(agent, setup, memory, decision, paid)
@@ -356,10 +356,10 @@ def play(
 
 def observe(agent: Agent, setup: Setup, memory: Memory, observation: Observation) -> Memory:
     """The channel learns from the noisy context, or later, if it learns from pairs with the true one."""
-    return observed(agent, setup, memory, _prepare_reading(agent, setup, memory, observation))
+    return observe_reading(agent, setup, memory, _prepare_reading(agent, setup, memory, observation))
 
 
-def observed(agent: Agent, setup: Setup, memory: Memory, reading: "_Reading | Decision") -> Memory:
+def observe_reading(agent: Agent, setup: Setup, memory: Memory, reading: "_Reading | Decision") -> Memory:
     """`observe`, with the noisy context as it was denoised: clipped, and counted if it was."""
     memory = memory._replace(surprises=count_surprises(memory.surprises, contexts=reading.clipped))
     if agent.awaits_context:
@@ -409,7 +409,7 @@ def _clip_reward(
     if noise is None:
         return memory, decision, paid
     mean, variance = evidence.expected_reward(noise)
-    paid, clipped = within(paid, mean, variance, agent.clip_sd)
+    paid, clipped = clip(paid, mean, variance, agent.clip_sd)
     counts = count_surprises(memory.surprises, rewards=clipped)
     decision = decision._replace(evidence=evidence, reward=paid, law=(mean, variance))
     return memory._replace(surprises=counts), decision, paid
@@ -422,7 +422,7 @@ def reveal(
     if agent.clip_sd is not None:
         moves = agent.can.use_time is not None  # contexts may move
         centre = decision.context.mean if moves else setup.context_mean
-        context, clipped = within(context, centre, setup.context_var, agent.clip_sd)
+        context, clipped = clip(context, centre, setup.context_var, agent.clip_sd)
         clipped = clipped if decision.known is None else clipped & (context != decision.known)  # counted once
         memory = memory._replace(surprises=count_surprises(memory.surprises, contexts=clipped.any(-1)))
     if agent.awaits_context:
@@ -473,15 +473,17 @@ def _revise_round(
     news, evidence = is_news(before, after), decision.evidence
     old = decision.term or learner.term(setup.learner, evidence)
     revealed = evidence.known_to_be(evidence.features.design(posterior))
-    if settled(~news | ~xp.isnan(after).any(-1)):  # the term of a known context needs no belief about theta
+    if holds_everywhere(
+        ~news | ~xp.isnan(after).any(-1)
+    ):  # the term of a known context needs no belief about theta
         new = learner.term(setup.learner, Known(*revealed))
     else:
         belief = learner.belief(setup.learner, memory.learner)
         new = learner.term(setup.learner, revealed._replace(belief=belief))
     if decision.reward is None:
-        return memory, decision._replace(known=after, term=either(news, new, old))
+        return memory, decision._replace(known=after, term=where(news, new, old))
     term_args = setup.learner, memory.learner, old
-    new = either(news, learner.fit(*term_args, new, decision.reward), old)
+    new = where(news, learner.fit(*term_args, new, decision.reward), old)
     memory = memory._replace(learner=learner.replace(*term_args, new, decision.reward))
     return memory, decision._replace(known=after, term=new)
 
@@ -523,14 +525,14 @@ def value_of_reveal(agent: Agent, setup: Setup, memory: Memory, unit: Ints | Non
     return agent.can.value_reveal.value_of_reveal(setup.denoiser, channel)
 
 
-def repeated(state: Any, several: Several) -> Any:
+def repeat_state(state: Any, several: Several) -> Any:
     """The first state, repeated for each unit and trial."""
 
     def repeat(x: Array) -> Array:
         xp = x.__array_namespace__()
         return xp.broadcast_to(x, (several.number, *several.batch, *x.shape))
 
-    return each(repeat, state)
+    return map_arrays(repeat, state)
 
 
 def state_of(state: Any, unit: Ints | None, noisy: Array) -> Any:
@@ -539,7 +541,7 @@ def state_of(state: Any, unit: Ints | None, noisy: Array) -> Any:
         return state
     xp = noisy.__array_namespace__()
     index = xp.meshgrid(*(xp.arange(size) for size in noisy.shape[:-1]), indexing="ij")
-    return each(lambda x: x[(unit, *index)], state)
+    return map_arrays(lambda x: x[(unit, *index)], state)
 
 
 def put_state(state: Any, unit: Ints | None, noisy: Array, new: Any) -> Any:
@@ -556,16 +558,16 @@ def put_state(state: Any, unit: Ints | None, noisy: Array, new: Any) -> Any:
         )
         return states
 
-    return each(replace, state, new)
+    return map_arrays(replace, state, new)
 
 
-def no_surprises(like: Array) -> Surprises:
+def start_counts(like: Array) -> Surprises:
     """The counts before the first round."""
     xp = like.__array_namespace__()
     return Surprises(xp.zeros((), dtype=xp.int64), xp.zeros((), dtype=xp.int64))
 
 
-def within(values: Array, mean: Array, variance: Array, clip_sd: float) -> tuple[Array, Any]:
+def clip(values: Array, mean: Array, variance: Array, clip_sd: float) -> tuple[Array, Any]:
     """The values clipped to reach of their means, and which of them were beyond it; NaN stays NaN.
 
     A value x that was expected to be N(mean, variance) is taken for
@@ -582,7 +584,7 @@ def within(values: Array, mean: Array, variance: Array, clip_sd: float) -> tuple
     xp = values.__array_namespace__()
     deviation, reach = values - mean, clip_sd * xp.sqrt(variance)
     clipped = xp.abs(deviation) > reach
-    if settled(~clipped):
+    if holds_everywhere(~clipped):
         return values, clipped
     return xp.where(clipped, mean + xp.sign(deviation) * reach, values), clipped
 

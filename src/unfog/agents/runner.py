@@ -44,7 +44,7 @@ from unfog.agents import predict
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.base import Chooser, Parameters, Privilege, RunsChain, State
-from unfog.agents.grow import grown
+from unfog.agents.grow import grow_agent
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Observation, Several
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
@@ -183,12 +183,14 @@ class Runner:
 
     def observe(self, unit: str, denoised: "Denoised | Considered") -> None:
         """The channel learns from a noisy context."""
-        self.remember(unit, rounds.observed(self.agent, self.setup, self.memory(unit), denoised.reading))
+        self.remember(
+            unit, rounds.observe_reading(self.agent, self.setup, self.memory(unit), denoised.reading)
+        )
 
     def take(self, unit: str, considered: Considered, arm: int, features: FeatureMap) -> Decision:
         """A round of one trial with this arm, whoever chose it; the channel learns from its reading."""
         self.observe(unit, considered)
-        return rounds.taken(self.agent, self.setup, features, considered, np.asarray([arm]))
+        return rounds.make_decision(self.agent, self.setup, features, considered, np.asarray([arm]))
 
     def by_now(self, decision: Decision) -> Decision:
         """The decision with the current belief about theta, unless its learner looks back for each round."""
@@ -254,7 +256,7 @@ class Runner:
         """Extend the belief to the features of arms that were added."""
         if before.prior_mean.shape != after.prior_mean.shape:
             self._theta = None
-            self.setup, memory = grown(self.agent, before, after, self.setup, self.memory())
+            self.setup, memory = grow_agent(self.agent, before, after, self.setup, self.memory())
             self.learner = contiguous(memory.learner)
         self._set_knowledge(after)
 

@@ -41,8 +41,8 @@ from unfog.channel import moments
 from unfog.channel.channel import Channel
 from unfog.channel.dynamics import Dynamics
 from unfog.channel.fit_dynamics import Constant, Timing, check_periods
-from unfog.channel.fit_dynamics_sparse import Covs, Study, timed
-from unfog.channel.moments import PAIRS, UNTOLD, Design, Errors, between
+from unfog.channel.fit_dynamics_sparse import Covs, Study, fit_time_constants
+from unfog.channel.moments import PAIRS, UNTOLD, Design, Errors, between_covariance
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.statistics import standard_error
 from unfog.validation import InputError, check_keywords
@@ -181,7 +181,7 @@ def calibrate(
         return _add_note(calibration, data.alone, UNUSED + (BY_SUBSET if groups is None else ""))
     few = data.alone > calibration.pairs and not periods
     covs = Covs(calibration.context_cov, calibration.noise_cov, calibration.bias_cov)
-    calibration = calibration._replace(timing=timed(data, times, periods, covs, few=few))
+    calibration = calibration._replace(timing=fit_time_constants(data, times, periods, covs, few=few))
     return _add_note(calibration, data.alone, FOR_TIME if few else UNUSED)
 
 
@@ -209,16 +209,16 @@ def _estimate(rows: moments.Rows, labels: Ints) -> Calibration:
     bias = means.mean(axis=0)
     spread = np.diag(bias**2) + noise_cov / n
     if len(means) > 1:
-        spread = between(means, float((1 / np.bincount(labels)).mean()), noise_cov, 1 / n)
+        spread = between_covariance(means, float((1 / np.bincount(labels)).mean()), noise_cov, 1 / n)
     context_cov = np.atleast_2d(np.cov(contexts.T))
     law = contexts.mean(axis=0), context_cov
     calibration = Calibration(*law, bias, noise_cov, _symmetric(spread), n, contexts)
     groups = f" in {len(means)} groups" if len(means) > 1 else ""
     errs = Errors(
         standard_error(contexts),
-        moments.of_covariance(contexts),
+        moments.covariance_error(contexts),
         standard_error(means if groups else errors),
-        moments.of_within(within, labels, noise_cov),
+        moments.within_error(within, labels, noise_cov),
     )
     notes = dependence(contexts, errors, labels)
     return calibration._replace(errors=errs, design=Design(PAIRS, f"{n} pairs{groups}", notes))

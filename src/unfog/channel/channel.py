@@ -93,7 +93,7 @@ def standard(channel: Channel) -> Units:
     return Units(channel.context_mean, np.sqrt(np.diag(channel.context_cov)), channel.bias)
 
 
-def as_it_is(channel: Channel) -> Units:
+def keep_units(channel: Channel) -> Units:
     """The caller's own units, but for the known bias."""
     zero = np.zeros_like(channel.bias)
     return Units(zero, np.ones_like(zero), channel.bias)

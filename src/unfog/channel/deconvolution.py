@@ -14,8 +14,8 @@ noise keeps T_j regular, and the likelihood bounded.
 Measurements of a biased channel, c + gamma + n, show the law of c + gamma: the bias and the mean of contexts
 cannot be told apart. So the caller gives `mean`, and the mixture is moved there: only the shape is fitted.
 
-`smoothed` puts a kernel on every atom of a sample, and uses no more atoms than can be afforded. Contexts are
-taken for N(u_i, H) with probability p_i, H = h^2 C, where C is the covariance of the sample and
+`kernel_law` puts a kernel on every atom of a sample, and uses no more atoms than can be afforded. Contexts
+are taken for N(u_i, H) with probability p_i, H = h^2 C, where C is the covariance of the sample and
 
     h = bandwidth (4 / ((d + 2) n))^(1 / (d + 4)),    n = 1 / sum p_i^2,    h at most 1,
 
@@ -84,7 +84,7 @@ def deconvolve(
     laws = [_climb(_start(values, cov, count, rng), values, cov, SHORT) for _ in range(STARTS)]
     best = max(laws, key=lambda law: likelihood(law, values, cov))
     law = _climb(best, values, cov, STEPS)
-    return law if mean is None else moved(law, validation.vector("mean", mean, dim))
+    return law if mean is None else recentre(law, validation.vector("mean", mean, dim))
 
 
 def likelihood(law: Mixture, noisy: Array, noise_cov: Array) -> float:
@@ -116,7 +116,7 @@ def _maximise(law: Mixture, posterior: Posterior) -> Mixture:
     return Mixture(total / total.sum(), means, (covs + covs.mT) / 2)
 
 
-def moved(law: Mixture, mean: Array) -> Mixture:
+def recentre(law: Mixture, mean: Array) -> Mixture:
     """The same shape about another mean (d,)."""
     return law._replace(means=law.means + mean - law.weights @ law.means)
 
@@ -159,10 +159,10 @@ class Law(NamedTuple):
     cov: Array  # (d, d)
 
 
-def smoothed(contexts: Array, most: int, bandwidth: float) -> Law:
+def kernel_law(contexts: Array, most: int, bandwidth: float) -> Law:
     """The kernel law for a sample (n, d), with at most `most` atoms."""
     xp = contexts.__array_namespace__()
-    atoms, weights = thinned(contexts, most)
+    atoms, weights = thin(contexts, most)
     mean = weights @ atoms
     deviations = atoms - mean
     cov = (weights[:, None] * deviations).mT @ deviations
@@ -172,7 +172,7 @@ def smoothed(contexts: Array, most: int, bandwidth: float) -> Law:
     return Law(mean + xp.sqrt(1 - square) * deviations, weights, square * cov, mean, cov)
 
 
-def thinned(contexts: Array, most: int) -> tuple[Array, Array]:
+def thin(contexts: Array, most: int) -> tuple[Array, Array]:
     """At most `most` of the contexts, (m, d), and the share of all that each stands for, (m,)."""
     xp, n = contexts.__array_namespace__(), contexts.shape[0]
     if n <= most:

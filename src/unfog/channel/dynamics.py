@@ -33,7 +33,7 @@ which parts may be missing. A point holds logarithms of the walk, of its time co
 part, the logit of the white share, and logarithms of the sizes of cycles. A missing part has infinite
 entries; the edges of the box have practically the same effect.
 
-If a law is right, its standardised innovations are independent N(0, 1). `leftover` checks
+If a law is right, its standardised innovations are independent N(0, 1). `diagnose_residuals` checks
 
     whiteness   Q = N (N + 2) sum_l r_l^2 / (N - l), summed over coordinates: chi-squared of d * lags
                 (G. M. Ljung and G. E. P. Box, *On a Measure of Lack of Fit in Time Series Models*)
@@ -118,7 +118,7 @@ def _check_cov(field: str, cov: Array, dim: int) -> None:
         raise InputError(field, matrix.tolist(), f"a covariance ({dim}, {dim})")
 
 
-def untimed(context_cov: Array, noise_cov: Array, bias_cov: Array) -> Dynamics:
+def without_time(context_cov: Array, noise_cov: Array, bias_cov: Array) -> Dynamics:
     """The dynamics that moments alone imply: independent rounds, but for a constant bias."""
     return Dynamics(Moving(context_cov, 0.0), Moving(bias_cov, np.inf), noise_cov)
 
@@ -165,7 +165,7 @@ def series(values: Array, times: Array, labels: Ints, periods: tuple[float, ...]
     return Series(values, steps, first, np.concatenate([np.ones((len(times), 3)), waves], 1))
 
 
-def filtered(law: Law, data: Series) -> Filtered:
+def filter_series(law: Law, data: Series) -> Filtered:
     """Filter a series under all laws at once; the state (m, m + d, B) holds covariances, then means."""
     n, d = data.values.shape
     m, count = data.seen.shape[1], len(law.walk)
@@ -340,7 +340,7 @@ class ResidualChecks(NamedTuple):
         return tuple(words for words, holds in doubts.items() if holds)
 
 
-def leftover(news: Array, sizes: Array, cov: Array) -> ResidualChecks:
+def diagnose_residuals(news: Array, sizes: Array, cov: Array) -> ResidualChecks:
     """Checks of innovations (N, d) whose covariances are sizes (N,) times cov."""
     z = np.linalg.solve(np.linalg.cholesky(cov), (news / np.sqrt(sizes)[:, None]).T).T
     n, d = z.shape

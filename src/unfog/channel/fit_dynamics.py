@@ -44,16 +44,16 @@ from unfog.channel.dynamics import (
     W,
     box_of,
     contexts_model,
+    diagnose_residuals,
     errors_model,
-    filtered,
+    filter_series,
     law_at,
-    leftover,
     likelihood,
     scatter,
     series,
     starts_of,
 )
-from unfog.channel.moments import between
+from unfog.channel.moments import between_covariance
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.maths.optimize import Box, Function, Place, Search, climb, limits
 from unfog.validation import InputError
@@ -219,8 +219,8 @@ def _fit_series(model: Model, data: Series) -> _SeriesFit:
     cov, news = scatter(best.output)[0], best.output
     starts = None
     if len(news.starts) > 1:
-        starts = between(news.starts[:, :, 0], float(news.blur.mean()), cov, 1 / len(data.steps))
-    left = leftover(news.news[:, :, 0], news.sizes[:, 0], cov)
+        starts = between_covariance(news.starts[:, :, 0], float(news.blur.mean()), cov, 1 / len(data.steps))
+    left = diagnose_residuals(news.news[:, :, 0], news.sizes[:, 0], cov)
     span = max(part.sum() for part in np.split(data.steps, np.flatnonzero(data.first)[1:]))
     return _SeriesFit(best, cov, starts, left, float(span))
 
@@ -258,7 +258,7 @@ def fit(model: Model, data: Series) -> Fit:
     """Fit the law of a series by maximum likelihood, and drop parts that the data do not support."""
 
     def value(points: Array) -> Array:
-        return likelihood(filtered(law_at(points), data))
+        return likelihood(filter_series(law_at(points), data))
 
     box = box_of(data, len(model.names))
     full = climb_grid(value, starts_of(model, data, box), box)
@@ -275,7 +275,7 @@ def fit(model: Model, data: Series) -> Fit:
         value, model, stand, full, box
     )
     dropped = tuple(drop.part for drop in stand.dropped)
-    return Fit(law, filtered(law, data), float(stand.peak.value[0]), constants, dropped, notes)
+    return Fit(law, filter_series(law, data), float(stand.peak.value[0]), constants, dropped, notes)
 
 
 def _estimate_free(value: Function, model: Model, stand: Stand, full: Stand, box: Box) -> dict[str, Constant]:

@@ -1,7 +1,7 @@
 """Time constants if most noisy contexts have no true one beside them: from both kinds of rows together.
 
-`timed` chooses the rows to fit. If readings without a true context outnumber the pairs, both are used, as
-below. Otherwise, and always with cycles, which this fit does not support, the pairs alone are used
+`fit_time_constants` chooses the rows to fit. If readings without a true context outnumber the pairs, both are
+used, as below. Otherwise, and always with cycles, which this fit does not support, the pairs alone are used
 (channel/fit_dynamics.py).
 
 The covariances between coordinates are those of the pairs, up to one factor for contexts and one for errors.
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unfog.channel import moments
-from unfog.channel.dynamics import NEVER, ONE_SIDED, PAIR, TINY, Drop, Dynamics, Moving, leftover
+from unfog.channel.dynamics import NEVER, ONE_SIDED, PAIR, TINY, Drop, Dynamics, Moving, diagnose_residuals
 from unfog.channel.fit_dynamics import Constant, Pairs, Timing, check_order, check_times, timing, top
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.maths.optimize import Box, Function, Place, climb
@@ -109,7 +109,9 @@ class SparseFit(NamedTuple):
     noisy_news: Array  # (n, d)
 
 
-def timed(study: Study, times: npt.ArrayLike, periods: tuple[float, ...], covs: Covs, *, few: bool) -> Timing:
+def fit_time_constants(
+    study: Study, times: npt.ArrayLike, periods: tuple[float, ...], covs: Covs, *, few: bool
+) -> Timing:
     """Fit the time constants; `few`: there are few pairs, so use all readings and not the pairs alone."""
     used = np.asarray(np.isfinite(study.noisy if few else study.noisy + study.true).all(axis=1))
     noisy, true = study.noisy[used], study.true[used]
@@ -133,7 +135,7 @@ def fit_sparse(rows: Rows, covs: Covs) -> Timing:
     data = record(rows.noisy[order], rows.true[order], times, first, (covs.contexts, covs.errors))
     best = fit_record(data)
     unit = np.eye(len(covs.bias))
-    true, noisy = (leftover(z, np.ones(len(z)), unit) for z in (best.true_news, best.noisy_news))
+    true, noisy = (diagnose_residuals(z, np.ones(len(z)), unit) for z in (best.true_news, best.noisy_news))
     notes = [SPARSE_NOTE.format(alone=len(times) - pairs, pairs=pairs)]
     notes += [f"true contexts: {words}" for words in true.doubts()]
     notes += [f"noisy contexts: {words}" for words in noisy.doubts()]

@@ -68,7 +68,7 @@ class Innovations(NamedTuple):
     alarmed: Ints  # (...,)  after how many readings the alarm was first raised; 0: never
 
 
-def none_yet(dim: int, batch: tuple[int, ...] = ()) -> Innovations:
+def start(dim: int, batch: tuple[int, ...] = ()) -> Innovations:
     """The state before the first reading."""
     zero, evidence = np.zeros((3, *batch, dim)), np.zeros((*batch, dim, len(SCALES)))
     return Innovations(0, zero, zero, evidence, np.zeros(batch, dtype=np.intp))

@@ -91,6 +91,6 @@ def masked_shrinkage(mean: Array, context_cov: Array, noise_cov: Array, mask: Ar
     return Shrinkage(mean, gain, context_cov - product(gain, context_cov))
 
 
-def as_told(known: Knowledge) -> Shrinkage:
+def known_shrinkage(known: Knowledge) -> Shrinkage:
     """The shrinkage for the channel that agents are told."""
     return shrinkage(known.context_mean, known.context_cov, known.noise_cov)

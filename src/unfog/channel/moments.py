@@ -156,7 +156,7 @@ def check_independent(field: str, values: Array) -> None:
         raise InputError(field, problem, "columns that vary on their own")
 
 
-def of_matrix(line: Callable[[int], Array], size: int) -> Array:
+def matrix_error(line: Callable[[int], Array], size: int) -> Array:
     """Standard errors of a matrix (d, d).
 
     `line(a)` are contributions (n, d) to its line a, one line at a time to save memory.
@@ -164,13 +164,13 @@ def of_matrix(line: Callable[[int], Array], size: int) -> Array:
     return np.stack([standard_error(line(a)) for a in range(size)])
 
 
-def of_covariance(values: Array) -> Array:
+def covariance_error(values: Array) -> Array:
     """Standard errors of the sample covariance of rows (n, d)."""
     deviations = values - values.mean(axis=0)
-    return of_matrix(lambda a: deviations[:, [a]] * deviations, values.shape[1])
+    return matrix_error(lambda a: deviations[:, [a]] * deviations, values.shape[1])
 
 
-def of_within(deviations: Array, labels: Ints, cov: Array) -> Array:
+def within_error(deviations: Array, labels: Ints, cov: Array) -> Array:
     """Standard errors of a covariance within groups, from deviations (n, d) from the group's mean."""
     sizes = np.bincount(labels)
     free = len(labels) - len(sizes)
@@ -182,13 +182,13 @@ def of_within(deviations: Array, labels: Ints, cov: Array) -> Array:
     return np.sqrt(np.maximum(total - 2 * cov * (second.T @ deviations) + weight.sum() * cov**2, 0.0))
 
 
-def of_wishart(cov: Array, free: float) -> Array:
+def wishart_error(cov: Array, free: float) -> Array:
     """Standard errors of a covariance of Gaussian numbers with `free` degrees of freedom."""
     variances = np.diag(cov)
     return np.asarray(np.sqrt((variances[:, None] * variances + cov**2) / free))
 
 
-def between(means: Array, blur: float, cov: Array, least: float) -> Array:
+def between_covariance(means: Array, blur: float, cov: Array, least: float) -> Array:
     """Covariance of what groups' means (G, d) are estimates of, each of covariance blur * cov, by moments.
 
     In units of cov no eigenvalue is below `least`.

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from unfog.maths.arrays import Array, diagonal_matrix, matvec
 from unfog.maths.linalg import eigh, inverse, product
-from unfog.maths.trees import settle
+from unfog.maths.trees import iterate
 
 STEPS = 8  # at most
 NEAR = 0.1  # a step that changes N by a smaller share is the last
@@ -69,7 +69,7 @@ def fit(start: Array, sums: Sums) -> Fit:
     """Solve for N, starting from diag(start), the noise that the agent was told."""
     residual, slope, _ = _newton(sums, start)
     noise = _bounded_step(start, residual / slope, FIRST, None)
-    noise = settle(lambda at: at.moved > NEAR, _step, noise, STEPS - 1, sums)
+    noise = iterate(lambda at: at.moved > NEAR, _step, noise, STEPS - 1, sums)
     return Fit(noise.size, noise.turn, _rotate(sums, noise.turn))
 
 

@@ -59,7 +59,16 @@ from unfog import validation
 from unfog._table import labels, matrix
 from unfog.channel import moments
 from unfog.channel.calibration import Calibration, calibrate
-from unfog.channel.moments import DESIGNS, EXTERNAL, PAIRS, REPLICATES, SUBSET, Design, Errors, between
+from unfog.channel.moments import (
+    DESIGNS,
+    EXTERNAL,
+    PAIRS,
+    REPLICATES,
+    SUBSET,
+    Design,
+    Errors,
+    between_covariance,
+)
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.maths.statistics import standard_error
 from unfog.validation import InputError, Numbers, one_of
@@ -173,7 +182,7 @@ def calibrate_replicates(
     _check_replicates(values, deviations, means)
     noise = deviations.T @ deviations / (len(values) - n)
     blur = float((1 / sizes).mean())
-    law = between(means, blur, noise, 1 / n)
+    law = between_covariance(means, blur, noise, 1 / n)
     raw = np.atleast_2d(np.cov(means.T))
     known = np.zeros(d) if bias is None else validation.vector("bias", bias, d)
     prior_cov = None if bias_cov is None else validation.covariance("bias_cov", bias_cov, d)
@@ -181,7 +190,7 @@ def calibrate_replicates(
         np.sqrt(standard_error(means) ** 2 + (0.0 if prior_cov is None else np.diag(prior_cov))),
         _law_error(Readings(deviations, labels), means, noise, blur),
         np.full(d, np.nan) if prior_cov is None else np.sqrt(np.diag(prior_cov)),
-        moments.of_within(deviations, labels, noise),
+        moments.within_error(deviations, labels, noise),
     )
     used = f"{len(values)} readings of {n} contexts, {int((sizes > 1).sum())} of them read more than once"
     notes = () if np.allclose(law, raw - noise * blur, rtol=1e-6) else (FLOOR,)
@@ -232,7 +241,7 @@ def _law_error(deviations: Readings, means: Array, noise: Array, blur: float) ->
         within = np.add.reduceat(rows[:, [a]] * rows, starts) - (sizes - 1)[:, None] * noise[a]
         return np.asarray(centred[:, [a]] * centred - weight * within)
 
-    return moments.of_matrix(line, rows.shape[1])
+    return moments.matrix_error(line, rows.shape[1])
 
 
 class Line(NamedTuple):
@@ -315,7 +324,7 @@ def _errors(line: Line, readings: Array, known: Bools) -> tuple[Errors, Array]:
             own = own - known[:, None] * line.rest_cov[a]
             return np.asarray(stands * own + centred_factor[:, [a]] * centred_factor)
 
-        return moments.of_matrix(part, d)
+        return moments.matrix_error(part, d)
 
     errs = Errors(
         standard_error(of_mean),
@@ -347,9 +356,9 @@ def calibrate_external(
         np.atleast_2d(np.cov(values.T)),
     )
     unsure = validation.covariance("bias_cov", bias_cov, d)
-    spread_error = moments.of_covariance(values)
+    spread_error = moments.covariance_error(values)
     _check_room(spread, spread_error, noise, error)
-    law = between(values, 1.0, noise, 1 / n)
+    law = between_covariance(values, 1.0, noise, 1 / n)
     mean_error = np.sqrt(standard_error(values) ** 2 + np.diag(unsure))
     errs = Errors(mean_error, np.hypot(spread_error, error), np.sqrt(np.diag(unsure)), error)
     notes = () if np.allclose(law, spread - noise, rtol=1e-6) else (FLOOR,)
@@ -376,7 +385,7 @@ def _read_noise(
         raise InputError("noise_error", actual, f"one of the two: {EXTERNAL_NEEDS}")
     noise = validation.covariance("noise_cov", noise_cov, d)
     if noise_df is not None:
-        return noise, moments.of_wishart(noise, validation.positive("noise_df", noise_df))
+        return noise, moments.wishart_error(noise, validation.positive("noise_df", noise_df))
     allowed = f"standard errors, none negative: one, {d} for the variances, or {d} x {d} for all entries"
     values = validation.numbers("noise_error", noise_error, allowed)
     if (values < 0).any() or values.shape not in ((), (d,), (d, d)):
@@ -384,7 +393,7 @@ def _read_noise(
     if values.ndim == 2:
         return noise, values
     share = np.sqrt(np.broadcast_to(values, (d,)) / np.diag(noise) / np.sqrt(2))
-    return noise, moments.of_wishart(noise, 1.0) * share[:, None] * share
+    return noise, moments.wishart_error(noise, 1.0) * share[:, None] * share
 
 
 def _check_room(spread: Array, spread_error: Array, noise: Array, error: Array) -> None:

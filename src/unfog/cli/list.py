@@ -156,9 +156,9 @@ def explain_command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Explain an agent: how it denoises, learns and chooses, its settings, and when to use it."""
-    from unfog.agents.explain import explained
+    from unfog.agents.explain import explain
 
-    explanation = explained(agent, rewards)
+    explanation = explain(agent, rewards)
     if json:
         typer.echo(
             jsonlib.dumps({**explanation._asdict(), "parts": [part._asdict() for part in explanation.parts]})

@@ -61,7 +61,7 @@ def command(
     from unfog.lab.run_folder import made_folder
     from unfog.lab.spec import load
     from unfog.paper import bounds_report
-    from unfog.paper.bounds import measured, planned, play_study
+    from unfog.paper.bounds import measure_mismatch, plan_runs, play_study
     from unfog.paper.bounds_report import figure
     from unfog.plotting import check_installed, save
     from unfog.simulation.executors import MOST_WORKERS
@@ -73,11 +73,11 @@ def command(
     check_installed()
     workers = cores() if workers is None else count("workers", workers, most=MOST_WORKERS)
     spec, mismatch_sums = load(experiment, {"rounds": rounds, "trials": trials, "seed": seed}), None
-    plays = planned(spec, workers)
+    plays = plan_runs(spec, workers)
     started = time.perf_counter()
     if mismatch:
         with bar("mismatch") as progress:
-            mismatch_sums = measured(spec, plays.whole.plan.problems[0], mismatch, progress)
+            mismatch_sums = measure_mismatch(spec, plays.whole.plan.problems[0], mismatch, progress)
     with bar(spec.name) as progress:
         study = play_study(plays, progress)
     seconds = time.perf_counter() - started

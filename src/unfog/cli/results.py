@@ -185,7 +185,7 @@ def checked_folder(run: Path) -> Path:
                 continue
         except ValueError as error:
             raise InputError("run", f"{str(run)!r} cannot be read ({error})", allowed) from None
-        _io.refuse_others("run", path, allowed, MOST_BYTES if name in small else None)
+        _io.check_file("run", path, allowed, MOST_BYTES if name in small else None)
     if not _io.is_folder(run):
         raise InputError("run", f"no folder {str(run)!r}", allowed, _io.near(run))
     return run

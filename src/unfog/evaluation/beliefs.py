@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.denoise.incomplete import Incomplete, Parameters, State, conditional, context_of, term_of
-from unfog.channel.channel import Channel, Units, as_it_is, standard
+from unfog.channel.channel import Channel, Units, keep_units, standard
 from unfog.evaluation.log import Log
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, Ints
@@ -40,7 +40,7 @@ class Believed(NamedTuple):
         return Context(self.mean[index], cov)
 
 
-def believed(channel: Channel | None, log: Log, *, own: bool = False) -> Believed:
+def infer_contexts(channel: Channel | None, log: Log, *, own: bool = False) -> Believed:
     """Beliefs given the whole log: the posterior if there is a channel, else the readings themselves.
 
     In deviations from the mean, or in the caller's `own` units.
@@ -48,7 +48,7 @@ def believed(channel: Channel | None, log: Log, *, own: bool = False) -> Believe
     return _use_readings(log, own) if channel is None else _denoise(channel, log, own, seen=False)
 
 
-def seen(channel: Channel | None, log: Log, *, own: bool = False) -> Believed:
+def infer_by_round(channel: Channel | None, log: Log, *, own: bool = False) -> Believed:
     """The same, but given only the noisy context of each round, as a policy would see it.
 
     The bias is still estimated from all true contexts.
@@ -58,7 +58,7 @@ def seen(channel: Channel | None, log: Log, *, own: bool = False) -> Believed:
 
 def units_of(channel: Channel, own: bool) -> Units:
     """Deviations from the mean, or the caller's own units."""
-    return as_it_is(channel) if own else standard(channel)
+    return keep_units(channel) if own else standard(channel)
 
 
 def _use_readings(log: Log, own: bool) -> Believed:

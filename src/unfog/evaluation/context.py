@@ -15,10 +15,10 @@ from unfog.channel.channel import Channel, Units
 from unfog.channel.channel import channel as as_channel
 from unfog.channel.studies import calibrate_subset
 from unfog.evaluation import model as models
-from unfog.evaluation.beliefs import Believed, believed, seen, units_of
+from unfog.evaluation.beliefs import Believed, infer_by_round, infer_contexts, units_of
 from unfog.evaluation.checks import suspicion
 from unfog.evaluation.log import Log
-from unfog.evaluation.model import Data, Predicted, predicted
+from unfog.evaluation.model import Data, Predicted, cross_fit
 from unfog.features import FeatureMap
 from unfog.features.per_arm import PerArm
 from unfog.features.registry import builder, check_map
@@ -29,7 +29,7 @@ ENOUGH = 10  # pairs for each number that is to be found of a channel
 NO_CHANNEL = "No channel is told{}: the model of rewards takes readings as they are."
 
 
-class Scene:
+class EvaluationContext:
     """A log with its channel, features and beliefs: what policies and estimators work on."""
 
     def __init__(
@@ -56,12 +56,12 @@ class Scene:
     @cached_property
     def contexts(self) -> Believed:
         """The belief about the context of every round, given true contexts, too, if they may be used."""
-        return self.seen if self.suspicion else believed(self.channel, self.log, own=self.own)
+        return self.seen if self.suspicion else infer_contexts(self.channel, self.log, own=self.own)
 
     @cached_property
     def seen(self) -> Believed:
         """The belief that a policy can have about each context, from the noisy context of its round."""
-        return seen(self.channel, self.log, own=self.own)
+        return infer_by_round(self.channel, self.log, own=self.own)
 
     @cached_property
     def suspicion(self) -> str:
@@ -69,7 +69,7 @@ class Scene:
         if self.log.true is None or self.channel is None:
             return ""
         data = Data(self.features, self.seen, self.log.arm, self.log.reward)
-        by_readings = predicted(data, list(models.across(self.log.rounds)))
+        by_readings = cross_fit(data, list(models.across(self.log.rounds)))
         return suspicion(self.log, self.log.reward - pick(by_readings.rewards, self.log.arm))
 
     @cached_property
@@ -80,12 +80,12 @@ class Scene:
     @cached_property
     def across(self) -> Predicted:
         """Predictions of models that are fitted on all other blocks of time."""
-        return predicted(self.data, list(models.across(self.log.rounds)))
+        return cross_fit(self.data, list(models.across(self.log.rounds)))
 
     @cached_property
     def forward(self) -> Predicted:
         """Predictions of models that are fitted on earlier blocks of time."""
-        return predicted(self.data, list(models.forward(self.log.rounds)))
+        return cross_fit(self.data, list(models.forward(self.log.rounds)))
 
 
 def _make_map(features: Any, actions: Any, log: Log) -> FeatureMap:

@@ -117,7 +117,7 @@ class Clipped:
         def cut(threshold: float) -> Array:
             return np.minimum(case.weight, threshold) * case.reward
 
-        at = chosen(case.weight, cut) if self.at is None else self.at
+        at = choose_cut(case.weight, cut) if self.at is None else self.at
         return Scores(cut(at), note=f"weights cut at {at:.3g}")
 
 
@@ -197,12 +197,12 @@ class Switch:
         def cut(threshold: float) -> Array:
             return case.baseline + small_weights(threshold) * case.surprise
 
-        at = chosen(case.weight, cut) if self.at is None else self.at
+        at = choose_cut(case.weight, cut) if self.at is None else self.at
         wobble = case.predicted.wobble(case.policy, small_weights(at))
         return Scores(cut(at), wobble=wobble, note=f"the model alone where weights are above {at:.3g}")
 
 
-def chosen(weight: Array, scores: Callable[[float], Array]) -> float:
+def choose_cut(weight: Array, scores: Callable[[float], Array]) -> float:
     """Where to cut weights off: the quantile of weights with the least estimated squared error.
 
     Cutting weights at tau reduces variance and adds a bias. An unbiased estimate of the bias is the mean

@@ -1,7 +1,7 @@
 """What would other policies have earned on this log? Values with intervals, and what they rest on.
 
-Every policy is valued by every requested estimator (`evaluated`). The dataset (`dataset`) carries notes for
-its reader (`notes_on`): what noise changes, and what not to trust.
+Every policy is valued by every requested estimator (`evaluate_policies`). The dataset (`dataset`) carries
+notes for its reader (`notes_on`): what noise changes, and what not to trust.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,10 +11,10 @@ import numpy as np
 
 from unfog import validation
 from unfog.evaluation.checks import Fit, fits
-from unfog.evaluation.context import Scene
+from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.estimators import ESTIMATORS, Case, Scores
 from unfog.evaluation.intervals import Value, adaptive, value
-from unfog.evaluation.policies import Policy, Tick, policies, replayed, silent
+from unfog.evaluation.policies import Policy, Tick, policies, replay, silent
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 
@@ -67,8 +67,8 @@ class PolicyResult(NamedTuple):
     weight: Value  # the mean weight: 1, if all is well
 
 
-def evaluated(
-    evaluation: Scene,
+def evaluate_policies(
+    evaluation: EvaluationContext,
     policies_: Any = DEFAULT_POLICIES,
     *,
     estimators: Any = None,
@@ -108,7 +108,7 @@ def check_estimators(estimators: Any, learning: bool) -> list[str]:
 
 
 def _evaluate_policy(
-    evaluation: Scene, policy: Policy, names: list[str], intervals: str, tick: Tick
+    evaluation: EvaluationContext, policy: Policy, names: list[str], intervals: str, tick: Tick
 ) -> PolicyResult:
     log, table = evaluation.log, policy.table(tick)
     chance = np.ones(log.rounds) if policy.drawn else log.probability
@@ -138,7 +138,7 @@ def _evaluate_policy(
     )
 
 
-def _weigh_time(evaluation: Scene, policy: Policy, table: Array) -> Array | None:
+def _weigh_time(evaluation: EvaluationContext, policy: Policy, table: Array) -> Array | None:
     """Weights of time; none for a policy that learns, whose value is over the whole log."""
     probabilities = evaluation.log.probabilities
     return (
@@ -148,14 +148,16 @@ def _weigh_time(evaluation: Scene, policy: Policy, table: Array) -> Array | None
     )
 
 
-def _replay_policy(evaluation: Scene, policy: Policy, tick: Tick) -> tuple[Value, int]:
+def _replay_policy(evaluation: EvaluationContext, policy: Policy, tick: Tick) -> tuple[Value, int]:
     if policy.learner is None:
         return Value(np.nan, np.nan, np.full(evaluation.log.rounds, np.nan)), 0
-    replay = replayed(policy.learner, tick)
-    return replay.value(evaluation.log.reward), len(replay.accepted)
+    result = replay(policy.learner, tick)
+    return result.value(evaluation.log.reward), len(result.accepted)
 
 
-def _weight_summary(table: Array, weight: Array, evaluation: Scene) -> tuple[float, float, float, Value]:
+def _weight_summary(
+    table: Array, weight: Array, evaluation: EvaluationContext
+) -> tuple[float, float, float, Value]:
     """Effective rounds, the largest weight, the share of rounds without support, the mean weight."""
     squares = float((weight**2).sum())
     effective = float(weight.sum()) ** 2 / squares if squares else 0.0
@@ -165,7 +167,7 @@ def _weight_summary(table: Array, weight: Array, evaluation: Scene) -> tuple[flo
 
 
 def notes_on(
-    evaluation: Scene,
+    evaluation: EvaluationContext,
     results: Sequence[PolicyResult],
     names: Sequence[str],
     intervals: str,
@@ -212,7 +214,7 @@ def _write_warnings(result: PolicyResult) -> list[str]:
 
 
 def dataset(
-    evaluation: Scene,
+    evaluation: EvaluationContext,
     results: Sequence[PolicyResult],
     names: Sequence[str],
     intervals: str,

@@ -232,7 +232,7 @@ def forward(rounds: int) -> Iterator[Fold]:
             yield Fold(index[:start], index[start:end])
 
 
-def predicted(data: Data, folds: list[Fold]) -> Predicted:
+def cross_fit(data: Data, folds: list[Fold]) -> Predicted:
     """Fit a model for each fold and predict its test rounds."""
     alike = data.contexts.alike
     models = _fit_by_blocks(data, folds) if alike else [fit(data, fold.train) for fold in folds]
@@ -252,9 +252,9 @@ def _mean_so_far(data: Data, fold: Fold) -> Array:
 
 def _fit_by_blocks(data: Data, folds: list[Fold]) -> list[Model]:
     """Fit all models if rounds have equal weights: each block is summed once, and sums are added."""
-    sums = [summed(data, fold.test) for fold in folds]
+    sums = [sum_rounds(data, fold.test) for fold in folds]
     return [
-        solved(
+        solve_model(
             data,
             reduce(
                 Sums.plus,
@@ -273,15 +273,15 @@ def _fit_by_blocks(data: Data, folds: list[Fold]) -> list[Model]:
 def fit(data: Data, index: Ints) -> Model:
     """Fit a model on these rounds, of which there may be none."""
     if data.contexts.alike or not len(index):
-        return solved(data, summed(data, index))
+        return solve_model(data, sum_rounds(data, index))
     rows, paid = rows_of(data, index), data.reward[index] - data.middle
-    model = solved(data, Sums.of(rows, paid, np.ones(len(index))))
+    model = solve_model(data, Sums.of(rows, paid, np.ones(len(index))))
     for _ in range(PASSES):
-        model = solved(data, Sums.of(rows, paid, model.weights(data, index)))
+        model = solve_model(data, Sums.of(rows, paid, model.weights(data, index)))
     return model
 
 
-def summed(data: Data, index: Ints) -> Sums:
+def sum_rounds(data: Data, index: Ints) -> Sums:
     """The sums over these rounds, with equal weights."""
     total = Sums.none(data.features.size)
     for part in in_parts(index):
@@ -290,7 +290,7 @@ def summed(data: Data, index: Ints) -> Sums:
     return total
 
 
-def solved(data: Data, sums: Sums) -> Model:
+def solve_model(data: Data, sums: Sums) -> Model:
     """The least-squares model from sums over rounds."""
     if not sums.rounds:
         return Model(np.zeros(len(sums.paid)), 0.0, RIDGE * np.eye(len(sums.paid)), 1.0)

@@ -11,7 +11,7 @@
 
 Arms of a rule are names, or whole numbers: places from 0, unless arms are called by whole numbers themselves.
 uniform, fitted and agents choose from the arms that there were in a round. An agent that learns (`LogAgent`)
-can be valued in two ways: `taught` by the whole log, or `replayed` on the rounds that come out as its own.
+can be valued in two ways: `teach` by the whole log, or `replay` on the rounds that come out as its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,18 +20,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.agents import round as rounds
-from unfog.agents.agent import Agent, refuse_misfit
-from unfog.agents.catalogue import EVERY, Catalogue, named, row_of, without_channel
+from unfog.agents.agent import Agent, check_fit
+from unfog.agents.catalogue import EVERY, Catalogue, row_of, select_rows, without_channel
 from unfog.agents.choose.greedy import best
 from unfog.agents.round import Considered, Decision, Observation
 from unfog.agents.runner import Recent, Runner, propensity_draws
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
-from unfog.evaluation.beliefs import believed, mean_reading
-from unfog.evaluation.context import Scene
+from unfog.evaluation.beliefs import infer_contexts, mean_reading
+from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.intervals import Value
 from unfog.evaluation.log import Log
-from unfog.evaluation.model import Data, predicted
+from unfog.evaluation.model import Data, cross_fit
 from unfog.features.registry import prior
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import generator
@@ -59,7 +59,7 @@ class LogAgent(NamedTuple):
     noisy: Array  # (n, d)
     true: Array | None  # (n, d)  if it uses true contexts
     reward: Array  # (n,)
-    scene: Scene
+    scene: EvaluationContext
 
 
 class LogRunner:
@@ -147,7 +147,7 @@ def silent(_: int) -> None:
     """Report no progress."""
 
 
-def policies(spec: Any, evaluation: Scene) -> list[Policy]:
+def policies(spec: Any, evaluation: EvaluationContext) -> list[Policy]:
     """Read and check the policies that a caller names."""
     if isinstance(spec, str):
         spec = [name.strip() for name in spec.split(",") if name.strip()]
@@ -166,7 +166,7 @@ def _check_names(spec: Any) -> Sequence[str]:
     return spec
 
 
-def _make_policy(name: Any, rule: Any, evaluation: Scene) -> Policy:
+def _make_policy(name: Any, rule: Any, evaluation: EvaluationContext) -> Policy:
     if not isinstance(name, str) or not name:
         raise InputError("policies", name, "names")
     if isinstance(rule, str):
@@ -174,12 +174,12 @@ def _make_policy(name: Any, rule: Any, evaluation: Scene) -> Policy:
     return Policy(name, lambda _: _read_table(name, rule, evaluation.log))
 
 
-def _make_named_policy(name: str, rule: str, evaluation: Scene) -> Policy:
+def _make_named_policy(name: str, rule: str, evaluation: EvaluationContext) -> Policy:
     log = evaluation.log
     built_in: dict[str, Callable[[Tick], Array]] = {
         "uniform": lambda _: _make_uniform(log),
-        "fitted": lambda _: liked(evaluation.across.asked(evaluation.seen), log),
-        "fitted-noisy": lambda _: liked(noisy_model(evaluation), log),
+        "fitted": lambda _: choose_best(evaluation.across.asked(evaluation.seen), log),
+        "fitted-noisy": lambda _: choose_best(noisy_model(evaluation), log),
     }
     if rule == "logger":
         return Policy(name, lambda _: _choose_always(log.arm, log), drawn=True)
@@ -193,10 +193,10 @@ def _make_named_policy(name: str, rule: str, evaluation: Scene) -> Policy:
             raise InputError("policies", rule, allowed, ALWAYS + suggestion if suggestion else "")
         return Policy(name, lambda _: _choose_always(np.full(log.rounds, log.arms.index(arm)), log))
     learner = _make_learner(rule, evaluation, [*FIXED, *(ALWAYS + arm for arm in log.arms)])
-    return Policy(name, lambda tick: taught(learner, tick), learner)
+    return Policy(name, lambda tick: teach(learner, tick), learner)
 
 
-def _make_learner(rule: str, evaluation: Scene, others: Sequence[str]) -> LogAgent:
+def _make_learner(rule: str, evaluation: EvaluationContext, others: Sequence[str]) -> LogAgent:
     """The agent of this name, to be taught; the error for an unknown name suggests a similar policy."""
     try:
         return log_agent(rule, evaluation)
@@ -213,18 +213,18 @@ def _make_uniform(log: Log) -> Array:
     return log.offered / log.offered.sum(axis=1, keepdims=True)
 
 
-def noisy_model(evaluation: Scene) -> Array:
+def noisy_model(evaluation: EvaluationContext) -> Array:
     """Predictions of a model that takes readings for the truth, on the same folds as the other model."""
     if evaluation.channel is None:
         return evaluation.across.asked(evaluation.seen)
     log = evaluation.log._replace(true=None)
-    return predicted(
-        Data(evaluation.features, believed(None, log, own=evaluation.own), log.arm, log.reward),
+    return cross_fit(
+        Data(evaluation.features, infer_contexts(None, log, own=evaluation.own), log.arm, log.reward),
         evaluation.across.folds,
     ).rewards
 
 
-def liked(rewards: Array, log: Log) -> Array:
+def choose_best(rewards: Array, log: Log) -> Array:
     """The policy that takes the arm of the highest reward (n, K) among those that were offered."""
     candidates = rewards if log.offered is None else np.where(log.offered, rewards, -np.inf)
     return _choose_always(best(candidates), log)
@@ -270,10 +270,10 @@ def _check_table(field: str, table: Array) -> None:
         raise InputError(f"{field}, row {row + 1}", text, "probabilities from 0 to 1 that sum to 1")
 
 
-def log_agent(name: str, evaluation: Scene) -> LogAgent:
+def log_agent(name: str, evaluation: EvaluationContext) -> LogAgent:
     """The agent of this name, if it can learn from this log."""
     log, kind, field = evaluation.log, _find_kind(evaluation.log.reward), "policies"
-    (agent,) = named([name], field, Catalogue(kind))
+    (agent,) = select_rows([name], field, Catalogue(kind))
     if agent.can.see_bias is not None:
         raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
     if agent.can.sample is not None:
@@ -288,7 +288,7 @@ def log_agent(name: str, evaluation: Scene) -> LogAgent:
         raise InputError(field, f"{name!r} needs the true context of every round", "agents that do not")
     world = {"partial": False, "has_bias": False, "logged": True}
     try:
-        refuse_misfit(agent, known, evaluation.features, rewards=kind, **world)
+        check_fit(agent, known, evaluation.features, rewards=kind, **world)
         rounds.start(agent, known)
     except InputError as error:
         raise _rename_error(field, error) from None
@@ -319,14 +319,14 @@ def _standardise(reward: Array, kind: str) -> Array:
     return reward if kind == "bernoulli" else (reward - reward.mean()) / (spread if spread > 0 else 1.0)
 
 
-def taught(learner: LogAgent, tick: Tick = silent) -> Array:
+def teach(learner: LogAgent, tick: Tick = silent) -> Array:
     """With which probability an agent that is taught by the whole log would have taken each arm: (n, K).
 
     It goes through the rounds in order: it gives the probability with which it would have taken each arm, and
     learns from the arm that was drawn and its reward. These probabilities depend on the past alone, so that
     every estimator can use them; only the units of rewards, and of readings without a channel, are those of
     the whole log. The value is that of the agent as the log teaches it. Its own choices would have taught it
-    other things; `replayed` is for that.
+    other things; `replay` is for that.
     """
     log, runner = learner.scene.log, LogRunner(learner)
     table = np.empty((log.rounds, len(log.arms)))
@@ -338,7 +338,7 @@ def taught(learner: LogAgent, tick: Tick = silent) -> Array:
     return table
 
 
-def replayed(learner: LogAgent, tick: Tick = silent) -> Replayed:
+def replay(learner: LogAgent, tick: Tick = silent) -> Replayed:
     """Replay a learning agent: only rounds count that come out as if it had played them itself.
 
     It chooses, and a round counts if the logger drew the same arm, and then with probability c / p, c being

@@ -29,11 +29,11 @@ import numpy as np
 from unfog.agents.choose.greedy import best
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import shrinkage
-from unfog.evaluation.beliefs import Believed, seen
-from unfog.evaluation.context import Scene
+from unfog.evaluation.beliefs import Believed, infer_by_round
+from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.estimators import Case, DoublyRobust
-from unfog.evaluation.model import Data, Model, Sums, fit, rows_of, solved
-from unfog.evaluation.policies import Tick, liked, noisy_model, silent
+from unfog.evaluation.model import Data, Model, Sums, fit, rows_of, solve_model
+from unfog.evaluation.policies import Tick, choose_best, noisy_model, silent
 from unfog.features import Context
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import singular_root
@@ -71,7 +71,7 @@ class Rung(NamedTuple):
     rounds: int
 
 
-def sensor(evaluation: Scene, which: str = "", tick: Tick = silent) -> Sensor:
+def sensor(evaluation: EvaluationContext, which: str = "", tick: Tick = silent) -> Sensor:
     """Values at every level, and what curves through them say of less noise."""
     if evaluation.channel is None:
         allowed = "a channel, or a log with enough true contexts to find one"
@@ -102,7 +102,7 @@ def own_noise(channel: Channel, which: str, names: tuple[str, ...]) -> Array:
     return cov
 
 
-def _scores(evaluation: Scene, extra: Array, level: float, tick: Tick) -> Array:
+def _scores(evaluation: EvaluationContext, extra: Array, level: float, tick: Tick) -> Array:
     """The doubly robust scores of the policy at this level of noise: (n,)."""
     log, channel = evaluation.log, evaluation.channel
     assert channel is not None
@@ -111,20 +111,20 @@ def _scores(evaluation: Scene, extra: Array, level: float, tick: Tick) -> Array:
     table, draws = np.zeros((log.rounds, len(log.arms))), DRAWS if level else 1
     for _ in range(draws):
         added = rng.standard_normal(log.noisy.shape) @ root.T
-        context = seen(noisier, log._replace(noisy=log.noisy + added), own=evaluation.own)
-        table += liked(evaluation.across.asked(context), log) / draws
+        context = infer_by_round(noisier, log._replace(noisy=log.noisy + added), own=evaluation.own)
+        table += choose_best(evaluation.across.asked(context), log) / draws
         tick(1)
-    return scored(evaluation, table)
+    return score_policy(evaluation, table)
 
 
-def scored(evaluation: Scene, table: Array) -> Array:
+def score_policy(evaluation: EvaluationContext, table: Array) -> Array:
     """The doubly robust scores of a policy (n, K): (n,)."""
     log = evaluation.log
     case = Case(table, log.arm, log.reward, log.probability, lambda: evaluation.across)
     return DoublyRobust().scores(case).numerator
 
 
-def _compute_curves(evaluation: Scene, channel: Channel, extra: Array) -> Array:
+def _compute_curves(evaluation: EvaluationContext, channel: Channel, extra: Array) -> Array:
     """The values by the model at LEVELS and READ: fitted on all rounds first, then without each stretch."""
     noises = [channel.noise_cov + level * extra for level in (*LEVELS, *READ)]
     full, others = models(evaluation.data, stretches(evaluation.log.rounds))
@@ -142,10 +142,12 @@ def models(data: Data, stretches: Sequence[Ints]) -> tuple[Model, list[Model]]:
     total = Sums.none(data.features.size)
     for stretch in sums:
         total = total.plus(stretch)
-    return full, [solved(data, total.less(stretch)) for stretch in sums]
+    return full, [solve_model(data, total.less(stretch)) for stretch in sums]
 
 
-def curve(evaluation: Scene, channel: Channel, noises: Sequence[Array], model: Model, sample: int) -> Array:
+def curve(
+    evaluation: EvaluationContext, channel: Channel, noises: Sequence[Array], model: Model, sample: int
+) -> Array:
     """What a model of rewards says the policy earns at every level of noise: (levels,).
 
     At a level, which has a noise covariance (d, d), the policy takes the arm that the model likes best, for
@@ -195,7 +197,9 @@ def _design_line(model: Array) -> Array:
 
 def _combine(weights: Array, scores: Array) -> Estimate:
     """A weighted sum of values, from scores (L, n); weights (1 + S, L) are those of `_find_coefficients`."""
-    return jackknifed(float(weights[0] @ scores.mean(axis=1)), np.vecdot(weights[1:], left_out(scores)))
+    return jackknife_estimate(
+        float(weights[0] @ scores.mean(axis=1)), np.vecdot(weights[1:], left_out(scores))
+    )
 
 
 def stretches(rounds: int) -> list[Ints]:
@@ -210,22 +214,26 @@ def left_out(scores: Array) -> Array:
     return np.stack([(total - scores[..., part].sum(axis=-1)) / max(n - len(part), 1) for part in parts])
 
 
-def jackknifed(mean: float, leave_one_out: Array) -> Estimate:
+def jackknife_estimate(mean: float, leave_one_out: Array) -> Estimate:
     """The error of an estimate, from estimates (stretches,) without each stretch of time."""
     return Estimate(float(mean), jackknife_error(leave_one_out) if len(leave_one_out) > 1 else np.nan)
 
 
 def jackknife(scores: Array) -> Estimate:
     """The mean of scores (n,)."""
-    return jackknifed(float(scores.mean()), left_out(scores))
+    return jackknife_estimate(float(scores.mean()), left_out(scores))
 
 
-def ladder(evaluation: Scene) -> list[Rung]:
+def ladder(evaluation: EvaluationContext) -> list[Rung]:
     """Values of the policies that read noisy contexts, denoised ones and, where it is known, the truth."""
     n = evaluation.log.rounds
-    denoised = scored(evaluation, liked(evaluation.across.asked(evaluation.seen), evaluation.log))
+    denoised = score_policy(evaluation, choose_best(evaluation.across.asked(evaluation.seen), evaluation.log))
     rungs = [
-        Rung("naive", jackknife(scored(evaluation, liked(noisy_model(evaluation), evaluation.log))), n),
+        Rung(
+            "naive",
+            jackknife(score_policy(evaluation, choose_best(noisy_model(evaluation), evaluation.log))),
+            n,
+        ),
         Rung("denoised", jackknife(denoised), n),
     ]
     known = np.flatnonzero(evaluation.log.known())
@@ -234,6 +242,6 @@ def ladder(evaluation: Scene) -> list[Rung]:
         no_cov = np.zeros((1, *evaluation.channel.noise_cov.shape))
         inside = evaluation.units(evaluation.channel).inside(np.nan_to_num(evaluation.log.true))
         truth = Believed(inside, np.zeros(n, np.intp), no_cov)
-        table = liked(evaluation.across.asked(truth), evaluation.log)
-        rungs.append(Rung("true", jackknife(scored(evaluation, table)[known]), len(known)))
+        table = choose_best(evaluation.across.asked(truth), evaluation.log)
+        rungs.append(Rung("true", jackknife(score_policy(evaluation, table)[known]), len(known)))
     return rungs

@@ -205,7 +205,7 @@ def linear_form(weight: Array, mean: Array, cov: Array) -> Form:
     return Form(xp.vecdot(weight, mean), spread, xp.zeros_like(spread))
 
 
-def shifted(shift: Array) -> Array:
+def shift_matrix(shift: Array) -> Array:
     """[I, -s], which takes [v, 1] to v - s: (..., d) -> (..., d, d + 1)."""
     xp = shift.__array_namespace__()
     d = shift.shape[-1]

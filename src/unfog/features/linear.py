@@ -380,7 +380,7 @@ def own(actions: Array) -> Own:
     return Own(arms, dim // arms)
 
 
-def of_all_arms(features: FeatureMap, law: Numbers) -> Numbers:
+def for_all_arms(features: FeatureMap, law: Numbers) -> Numbers:
     """The mean or covariance of all arms' contexts, independent and alike, from that of one arm.
 
     Anything else, and whatever belongs to another map, comes back as it is.

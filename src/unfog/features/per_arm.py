@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unfog.features.base import Context, Form, certain, linear_form, quadratic_form, shifted
+from unfog.features.base import Context, Form, certain, linear_form, quadratic_form, shift_matrix
 from unfog.maths.arrays import Array, Ints, flat, matvec, rowdots, take
 from unfog.maths.gaussian import Blocks, Gaussian
 from unfog.validation import check_keywords
@@ -137,7 +137,7 @@ class PerArm(NamedTuple):
 
     def projection(self, shift: Array, cov: Array) -> Array:  # noqa: ARG002
         """[I, -s], that of one block, and above it the row that takes [v, 1] to the intercept's 1."""
-        slopes = shifted(shift)
+        slopes = shift_matrix(shift)
         if not self.intercept:
             return slopes
         xp = shift.__array_namespace__()

@@ -14,7 +14,7 @@ from unfog.features.linear import matrix, own, product
 from unfog.features.per_arm import PerArm, per_arm, slopes
 from unfog.features.quadratic import quadratic
 from unfog.maths.arrays import Array
-from unfog.validation import REFERENCE, InputError, Numbers, display, imported
+from unfog.validation import REFERENCE, InputError, Numbers, display, import_object
 
 BUILT_IN: dict[str, MapBuilder] = {
     "quadratic": quadratic,
@@ -36,7 +36,7 @@ def builder(features: str | MapBuilder) -> MapBuilder:
         allowed = f"unfog.features.quadrature(phi, dim) in Python, or {IMPORTED} made so"
         raise InputError("features", "'quadrature' alone does not say which phi", allowed)
     if isinstance(features, str) and REFERENCE.fullmatch(features):
-        build = imported("features", features, IMPORTED)
+        build = import_object("features", features, IMPORTED)
         if not callable(build):
             raise InputError("features", f"{features!r} is {build!r}", IMPORTED)
         return build

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unfog import live
-from unfog.evaluation.context import Scene
-from unfog.evaluation.evaluate import DEFAULT_POLICIES, evaluated
+from unfog.evaluation.context import EvaluationContext
+from unfog.evaluation.evaluate import DEFAULT_POLICIES, evaluate_policies
 from unfog.evaluation.log import Log
 from unfog.evaluation.policies import Tick, silent
 from unfog.evaluation.readers import Columns, read
@@ -104,7 +104,9 @@ def evaluate(
         log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability
     )
     context = set_scene(decisions, channel, features, actions, seed)
-    return evaluated(context, policies, estimators=estimators, intervals=intervals, level=level, tick=tick)
+    return evaluate_policies(
+        context, policies, estimators=estimators, intervals=intervals, level=level, tick=tick
+    )
 
 
 def read_log(log: Any, **options: Any) -> Log:
@@ -129,9 +131,9 @@ def _open_store(path: Path) -> Iterator[live.Store]:
         yield store
 
 
-def set_scene(log: Log, channel: Any, features: Any, actions: Any, seed: int) -> Scene:
+def set_scene(log: Log, channel: Any, features: Any, actions: Any, seed: int) -> EvaluationContext:
     """The log with the channel, features and actions the caller gave, checked."""
-    return Scene(log, channel, features, actions, count("seed", seed, 0, MOST_SEED))
+    return EvaluationContext(log, channel, features, actions, count("seed", seed, 0, MOST_SEED))
 
 
 def summary(result: "xr.Dataset") -> dict[str, Any]:

@@ -7,7 +7,7 @@ import xarray as xr
 
 from unfog import validation
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import Catalogue, named
+from unfog.agents.catalogue import Catalogue, select_rows
 from unfog.agents.denoise import Adaptive
 from unfog.maths.arrays import Array
 from unfog.simulation import MOST_SEED
@@ -40,7 +40,7 @@ def hypotheses(
     validation.count("rounds", rounds, most=MOST_CELLS)
     validation.count("trials", trials, most=MOST_CELLS // rounds)
     validation.count("seed", seed, 0, MOST_SEED)
-    [row] = named([agent], "agent", Catalogue(problem.rewards.kind))
+    [row] = select_rows([agent], "agent", Catalogue(problem.rewards.kind))
     if not isinstance(row.denoiser, Adaptive):
         raise InputError("agent", repr(agent), "one with a bank of hypotheses: adaptive, adaptive-delayed")
     weights = np.stack(list(_play_weights(problem, row, rounds, trials, seed)), 1)

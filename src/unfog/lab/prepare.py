@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from unfog import simulation
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import AGENTS, Catalogue, named
+from unfog.agents.catalogue import AGENTS, Catalogue, select_rows
 from unfog.lab import sweep as sweeps
 from unfog.lab.spec import DEFAULTS, Spec, build_problem, describe, with_run
 from unfog.lab.stopping import checkpoints, choose_reference
@@ -58,7 +58,7 @@ def prepare(
     first = build_problem(settings[0][1], swept) if problem is None else problem
     names, rows = _agents(spec, first), {row.name: row for row in own}
     if len(settings) > 1:  # a mistyped name is found before thousands of worlds are built
-        named(names, AGENTS_FIELD, Catalogue(first.rewards.kind, own, first.knowledge().beyond_moments))
+        select_rows(names, AGENTS_FIELD, Catalogue(first.rewards.kind, own, first.knowledge().beyond_moments))
     built = [first, *(build_problem(fields, swept) for _, fields in settings[1:])]
     searches = spec.run.target_se is not None
     reference = choose_reference(names, spec.run.reference) if searches else None

@@ -22,7 +22,7 @@ from unfog.lab.stopping import Checkpoint
 from unfog.simulation import MOST_SEED, Gathering
 from unfog.simulation.executors import MOST_WORKERS, make_executor
 from unfog.simulation.job import Job, Piece
-from unfog.validation import InputError, check_keywords, count, offering
+from unfog.validation import InputError, check_contract, check_keywords, count
 from unfog.version import __version__
 from unfog.worlds.problem import Problem
 
@@ -120,7 +120,9 @@ def _read_spec(
         return load(experiment, changes), None
     if isinstance(experiment, Spec):
         return checked(with_run(experiment, changes)), None
-    offering("experiment", experiment, Problem, "a name of the catalog, a .toml file, a spec or a problem")
+    check_contract(
+        "experiment", experiment, Problem, "a name of the catalog, a .toml file, a spec or a problem"
+    )
     described = Spec(problem=describe(experiment) or {"kind": PYTHON, "problem": repr(experiment)})
     return check_run(with_run(described, changes)), experiment
 

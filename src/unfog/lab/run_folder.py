@@ -17,7 +17,7 @@ from importlib import import_module, metadata, resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unfog._io import SEAL, DamagedError, content, digest, near, parsed, reason, unsealed
+from unfog._io import SEAL, DamagedError, content, digest, near, parse_json, reason, unseal
 from unfog.agents.agent import PLACES
 from unfog.lab.prepare import Plan
 from unfog.lab.spec import KINDS, to_toml
@@ -183,10 +183,10 @@ def in_this_layout(folder: Path, raw: bytes) -> dict[str, Any]:
     The first layout had neither seals nor a number.
     """
     try:
-        contents = unsealed(raw)
+        contents = unseal(raw)
         layout = contents.get("layout")
     except DamagedError:
-        contents, layout = parsed(raw), 1
+        contents, layout = parse_json(raw), 1
         if {SEAL, "layout"} & contents.keys() or _find_version(contents) is None:
             raise
     if type(layout) is not int or layout < 1:
@@ -221,7 +221,7 @@ def _read_seconds(folder: Path, owner: str) -> float | None:
         return None
     raw = content("run", folder / TIMING, MADE)
     try:
-        contents = unsealed(raw)
+        contents = unseal(raw)
         if contents == timing(owner, seconds := float(contents["seconds"])) and 0 <= seconds < math.inf:
             return seconds
     except (DamagedError, LookupError, TypeError, ValueError):

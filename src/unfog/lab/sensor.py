@@ -14,7 +14,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.evaluation.checks import misfits
-from unfog.evaluation.context import ENOUGH, Scene
+from unfog.evaluation.context import ENOUGH, EvaluationContext
 from unfog.evaluation.intervals import student_reach
 from unfog.evaluation.log import Log
 from unfog.evaluation.policies import Tick, silent
@@ -155,7 +155,9 @@ def _describe_needed(log: Log) -> str:
     )
 
 
-def _build_dataset(context: Scene, sensors: list[Sensor], rungs: list[Rung], level: float) -> "xr.Dataset":
+def _build_dataset(
+    context: EvaluationContext, sensors: list[Sensor], rungs: list[Rung], level: float
+) -> "xr.Dataset":
     import xarray as xr
 
     reach = student_reach(min(STRETCHES, context.log.rounds) - 1, level)
@@ -222,7 +224,7 @@ def _caution_lines(result: Sensor) -> list[str]:
     return [wrong]
 
 
-def _own_share(context: Scene, name: str) -> float:
+def _own_share(context: EvaluationContext, name: str) -> float:
     """The share of a sensor's noise variance that is its own; 1 for all sensors together."""
     assert context.channel is not None  # `sensor_worth` refuses a log without a channel
     names, cov = context.log.coordinates, context.channel.noise_cov
@@ -230,7 +232,7 @@ def _own_share(context: Scene, name: str) -> float:
     return float(own_noise(context.channel, name, names)[index, index] / cov[index, index])
 
 
-def _build_attributes(context: Scene, level: float, sensors: list[Sensor]) -> dict[str, Any]:
+def _build_attributes(context: EvaluationContext, level: float, sensors: list[Sensor]) -> dict[str, Any]:
     log = context.log
     assert context.channel is not None  # `sensor_worth` refuses a log without a channel
     careful = [line for result in sensors for line in _caution_lines(result)] + misfits(context.channel, log)

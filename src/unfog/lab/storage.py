@@ -46,7 +46,7 @@ from unfog._io import (
     digest,
     reason,
     remove,
-    sealed,
+    seal,
     sync_folder,
     write_atomically,
 )
@@ -142,7 +142,7 @@ class Partial:
         for path in (*self.folder.glob("*.tmp"), self.folder / "final"):
             remove(path)
         if not (self.folder / run_folder.RUN).exists():
-            write_atomically(self.folder / run_folder.RUN, sealed(self.identity))
+            write_atomically(self.folder / run_folder.RUN, seal(self.identity))
 
     def tidy(self) -> None:
         """Remove the unfinished folder if the process was killed just after its run was finished."""
@@ -211,8 +211,8 @@ class Partial:
         write_atomically(final / run_folder.CURVES, curves)
         write_atomically(final / run_folder.SPEC, to_toml(self.spec).encode())
         if seconds is not None:
-            write_atomically(final / run_folder.TIMING, sealed(run_folder.timing(digest(identity), seconds)))
-        write_atomically(final / run_folder.RUN, sealed(identity))
+            write_atomically(final / run_folder.TIMING, seal(run_folder.timing(digest(identity), seconds)))
+        write_atomically(final / run_folder.RUN, seal(identity))
         if self.target.exists():
             raise InputError("out", f"{str(self.target)!r} appeared meanwhile", "a folder of this run's own")
         os.rename(final, self.target)

@@ -29,8 +29,8 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, TypedDict, TypeVar, ge
 import numpy as np
 
 from unfog import validation
-from unfog.agents.agent import Agent, refuse_misfit
-from unfog.agents.catalogue import EVERY, Catalogue, named, unknown_channel, without_channel
+from unfog.agents.agent import Agent, check_fit
+from unfog.agents.catalogue import EVERY, Catalogue, select_rows, unknown_channel, without_channel
 from unfog.agents.runner import propensity_draws
 from unfog.channel import channel as channels
 from unfog.channel.channel import Channel
@@ -39,7 +39,7 @@ from unfog.features import FeatureMap, MapBuilder
 from unfog.features.per_arm import PerArm
 from unfog.features.registry import builder, check_map, in_blocks, prior
 from unfog.maths.arrays import Array
-from unfog.validation import LARGEST, REFERENCE, InputError, display, imported
+from unfog.validation import LARGEST, REFERENCE, InputError, display, import_object
 
 Span: TypeAlias = str | float | timedelta | None
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -400,7 +400,7 @@ def fingerprint(field: str, path: str) -> str | None:
     home = path.partition(":")[0]
     if not REFERENCE.fullmatch(path) or home in EVERY:
         return None
-    imported(field, path, "a name, or module:name of something that can be imported")
+    import_object(field, path, "a name, or module:name of something that can be imported")
     try:
         text = inspect.getsource(sys.modules[home])
     except (OSError, TypeError):
@@ -458,7 +458,7 @@ class Made:
         channel = terms.channel
         self.channel = unknown_channel(d) if channel is None else channel
         standard = terms.standardise and channel is not None
-        self.units = (channels.standard if standard else channels.as_it_is)(self.channel)
+        self.units = (channels.standard if standard else channels.keep_units)(self.channel)
         self._build = builder(terms.features)
         check_map(self.first, len(terms.arms) or 1, d)
         self.agent = self.agent_named("agent", terms.agent, self.first(), new="arms" if new else "")
@@ -557,7 +557,7 @@ class Made:
 
         For a new agent, `new` is the field that an error names if it would take too much memory.
         """
-        (agent,) = named([name], field, Catalogue(self.terms.reward_kind))
+        (agent,) = select_rows([name], field, Catalogue(self.terms.reward_kind))
         if agent.can.see_bias is not None:
             raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
         if self.terms.channel is None:
@@ -566,7 +566,7 @@ class Made:
             self.refuse_large(new, agent, features)
         known = self.knowledge(features)
         try:
-            refuse_misfit(
+            check_fit(
                 agent,
                 known,
                 features,

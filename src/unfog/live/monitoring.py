@@ -342,7 +342,7 @@ class Watch:
         """Start before the first event; `expects`: whether the agent predicts readings."""
         dim, arms = len(config.terms.context), len(config.terms.arms)
         self.tallies: Tallies = none_yet(dim, max(arms, 1))
-        self.readings: Innovations | None = innovations.none_yet(dim) if expects else None
+        self.readings: Innovations | None = innovations.start(dim) if expects else None
         self.tracks = Tracks(dim)
         self._day = (0, 0)  # the day of the newest decision, and how many decisions it had
         self._config, self._binary = config, config.terms.is_binary

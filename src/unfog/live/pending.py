@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from unfog.agents.base import Evidence, Moment, Term
-from unfog.agents.grow import grown_belief
+from unfog.agents.grow import grow_belief
 from unfog.agents.round import Decision, Denoised
 from unfog.agents.runner import Runner
 from unfog.channel.knowledge import Knowledge
@@ -104,7 +104,7 @@ class CompactDecision(NamedTuple):
         """Extend the belief, if it has one, to arms that were added."""
         if self.belief is None:
             return self
-        return self._replace(belief=contiguous(grown_belief(known, self.belief)))
+        return self._replace(belief=contiguous(grow_belief(known, self.belief)))
 
 
 class Open:

@@ -220,10 +220,10 @@ class SqliteBackend:
                 raise StoreError("the store failed meanwhile and was opened again")
 
         try:
-            with _io.draft(target) as temporary:
+            with _io.temporary_file(target) as temporary:
                 with contextlib.closing(sqlite3.connect(temporary, isolation_level=None)) as copy:
                     source.backup(copy, pages=PAGES, progress=rest, sleep=0)
-                _io.appear(temporary, target)
+                _io.publish(temporary, target)
         except FileExistsError:
             raise exists from None
         except (*FAILURES, OSError, StoreError) as error:

@@ -24,7 +24,7 @@ import numpy as np
 
 from unfog.agents import predict
 from unfog.agents.base import Moment
-from unfog.agents.grow import grown
+from unfog.agents.grow import grow_agent
 from unfog.agents.round import Denoised, Memory, Observation
 from unfog.agents.runner import Law, Runner
 from unfog.channel.knowledge import Knowledge
@@ -484,7 +484,7 @@ class State:
                 self.made.refuse_large("add", runner.agent, features)
             before, after = (self.made.knowledge(x) for x in (self.arms.features, features))
             for runner in self.runners.values():  # a trial: the results are not used
-                grown(runner.agent, before, after, runner.setup, runner.memory(""))
+                grow_agent(runner.agent, before, after, runner.setup, runner.memory(""))
 
     def _apply_arms(self, body: Mapping[str, Any]) -> None:
         """Add, retire and restore arms."""

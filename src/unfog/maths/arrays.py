@@ -4,8 +4,8 @@ Arrays carry leading batch axes (trials), written `...` in the shapes. Staticall
 at run time it is any array with `__array_namespace__`, which is how a function finds its library.
 
 NumPy has numbers, and Python's own `if`. A library that compiles has no numbers yet, so all cases are worked
-out, unless the engine that compiles offers a conditional and a loop (`offer`). Nothing here knows such a
-library by name.
+out, unless the engine that compiles offers a conditional and a loop (`register_flow`). Nothing here knows
+such a library by name.
 """
 
 from collections.abc import Callable
@@ -84,7 +84,7 @@ def diagonal_matrix(entries: Array) -> Array:
     return matrices
 
 
-def settled(condition: Bools) -> bool:
+def holds_everywhere(condition: Bools) -> bool:
     """Whether a condition is known to hold everywhere, so that no other case needs to be computed.
 
     Always false in a library that compiles, which must prepare for every case before there are any numbers.
@@ -103,7 +103,7 @@ class Flow(NamedTuple):
 _FLOWS = dict[Any, Flow]()
 
 
-def offer(library: Any, flow: Flow) -> None:
+def register_flow(library: Any, flow: Flow) -> None:
     """Register the conditional and the loop for arrays of a library (their `__array_namespace__()`)."""
     _FLOWS[library] = flow
 

@@ -16,9 +16,9 @@ zero outside one block tells nothing of the others, so that they stay independen
 by block, costs O(B k^2) for B blocks of k instead of (B k)^2. All blocks are updated alike; where the row is
 zero nothing changes.
 
-A vector may become longer (`grown`): what is new at its end is independent of all before it. The arrays so
-far have batch axes. What is added to them is taken from arrays of the longer vector as it was to begin with,
-which have none, and is the same in every trial.
+A vector may become longer (`extend_belief`): what is new at its end is independent of all before it. The
+arrays so far have batch axes. What is added to them is taken from arrays of the longer vector as it was to
+begin with, which have none, and is the same in every trial.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -199,7 +199,7 @@ def covariance(belief: Gaussian) -> Array:
     return belief.root @ belief.root.mT
 
 
-def whole(cov: Array) -> Array:
+def as_matrix(cov: Array) -> Array:
     """A covariance as one matrix: that of independent blocks (B, k, k) as (B k, B k), any other as it is."""
     xp = cov.__array_namespace__()
     if cov.ndim < 3:
@@ -210,7 +210,7 @@ def whole(cov: Array) -> Array:
     return matrix
 
 
-def inverted(cov: Array) -> tuple[Array, Array]:
+def invert_covariance(cov: Array) -> tuple[Array, Array]:
     """The inverse of a covariance (..., d, d), and the logarithm of its determinant, (...,).
 
     In compiled programs by hand, where it is small (maths/linalg.py): XLA's calls of LAPACK were seen
@@ -219,7 +219,7 @@ def inverted(cov: Array) -> tuple[Array, Array]:
     xp = cov.__array_namespace__()
     if not linalg.by_hand(cov):
         return xp.linalg.inv(cov), xp.linalg.slogdet(cov)[1]
-    return linalg.swept(cov)
+    return linalg.sweep(cov)
 
 
 def longer(old: Array, fresh: Array, axis: int) -> Array:
@@ -249,7 +249,7 @@ def larger(old: Array, fresh: Array) -> Array:
     return extended
 
 
-def grown(old: Belief, fresh: Belief) -> Belief:
+def extend_belief(old: Belief, fresh: Belief) -> Belief:
     """The belief about the longer vector: the old one, and that of `fresh` about the new entries at its end.
 
     Axes between the batch and the vector, those of scales or of slopes, are in both.

@@ -23,8 +23,8 @@ precision (maths/student.py). With x ~ N(g_h, S_h), e = y - g_h and P_j = S_h + 
 With one factor, and keep = 1, this is Kalman's filter, exact. With several the posterior of x is a mixture:
 its mean is exact for one round, and for its covariance the information of a measurement is what it is on
 average (C. J. Masreliez, *Approximate Non-Gaussian Filtering with Linear State and Observation Relations*):
-sum_j p_j P_j^-1 were f known, and the share `keep` of it since f is not (`kept`). So covariances do not
-depend on what was measured: those of all trials are the same, as long as nothing is lost.
+sum_j p_j P_j^-1 were f known, and the share `keep` of it since f is not (`information_share`). So covariances
+do not depend on what was measured: those of all trials are the same, as long as nothing is lost.
 
 Weights follow Bayes' rule. With a rate of switching r each round ends with w <- (1 - r) w + r prior, so that
 a hypothesis that was ruled out can come back. It has many names: multiple-model adaptive estimation (D. T.
@@ -38,9 +38,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog.maths.arrays import Array, Bools, Ints, matvec
-from unfog.maths.gaussian import inverted
+from unfog.maths.gaussian import invert_covariance
 
-NODES = 400  # nodes of the integral in `kept`
+NODES = 400  # nodes of the integral in `information_share`
 
 
 class Belief(NamedTuple):
@@ -188,7 +188,7 @@ class Reading(NamedTuple):
     slopes: Array  # (..., H, J, d)  P^-1 e
 
 
-def kept(factors: Array, chances: Array, hidden: Array, dim: int) -> Array:
+def information_share(factors: Array, chances: Array, hidden: Array, dim: int) -> Array:
     """The share E|score|^2 / (d sum_j p_j / v_j) of information that is left if f (J,) is not known, ().
 
     For e ~ sum_j p_j N(0, v_j I) with v = hidden + f, noise as the unit: exact where all is isotropic, an
@@ -220,7 +220,7 @@ def read(
         mask = present[..., :, None] * present[..., None, :]
         total_cov = mask * total_cov + (1 - present)[..., None] * xp.eye(noise.shape[-1], dtype=noise.dtype)
         residuals = xp.where(present[..., 0, :] > 0, residuals, 0.0)
-    precision, log_dets = inverted(total_cov)
+    precision, log_dets = invert_covariance(total_cov)
     if present is not None:
         precision = mask * precision
     slopes = matvec(precision, residuals[..., None, :])
@@ -233,7 +233,7 @@ def read(
     return Reading((largest + xp.log(totals))[..., 0], relative / totals, precision, slopes)
 
 
-def moved(family: Family, beliefs: Beliefs, reading: Reading) -> Beliefs:
+def advance(family: Family, beliefs: Beliefs, reading: Reading) -> Beliefs:
     """The beliefs after a measurement and the step that follows it."""
     xp = beliefs.mean.__array_namespace__()
     score = (reading.chances[..., None] * reading.slopes).sum(-2)
@@ -243,7 +243,7 @@ def moved(family: Family, beliefs: Beliefs, reading: Reading) -> Beliefs:
     return Beliefs(beliefs.mean + matvec(beliefs.cov, score), 0.5 * (cov + cov.mT))
 
 
-def weighed(weights: Array, densities: Array) -> Array:
+def apply_bayes(weights: Array, densities: Array) -> Array:
     """Bayes' rule for logarithms of probabilities (..., H)."""
     xp = weights.__array_namespace__()
     logs = weights + densities
@@ -252,7 +252,7 @@ def weighed(weights: Array, densities: Array) -> Array:
     return posterior
 
 
-def switched(weights: Array, prior: Array, rate: float) -> Array:
+def mix_with_prior(weights: Array, prior: Array, rate: float) -> Array:
     """Logarithms of probabilities (..., H) after a round in which the truth may have become another."""
     xp = weights.__array_namespace__()
     if rate == 0:

@@ -35,11 +35,11 @@ def by_hand(matrix: Array) -> bool:
 def inverse(cov: Array) -> Array:
     """The inverses of positive definite matrices (..., d, d)."""
     xp = cov.__array_namespace__()
-    inverses: Array = swept(cov)[0] if by_hand(cov) else xp.linalg.inv(cov)
+    inverses: Array = sweep(cov)[0] if by_hand(cov) else xp.linalg.inv(cov)
     return inverses
 
 
-def swept(cov: Array) -> tuple[Array, Array]:
+def sweep(cov: Array) -> tuple[Array, Array]:
     """The inverse by sweeps, and the logarithm of the determinant, (...,)."""
     xp, dim = cov.__array_namespace__(), cov.shape[-1]
     rest, log_det = _move_trials_last(cov), xp.zeros(cov.shape[:-2], dtype=cov.dtype)
@@ -57,7 +57,7 @@ def swept(cov: Array) -> tuple[Array, Array]:
 def solve(cov: Array, right: Array) -> Array:
     """Cov^-1 right, of positive definite matrices (..., d, d) and matrices (..., d, r)."""
     xp = cov.__array_namespace__()
-    solution: Array = product(swept(cov)[0], right) if by_hand(cov) else xp.linalg.solve(cov, right)
+    solution: Array = product(sweep(cov)[0], right) if by_hand(cov) else xp.linalg.solve(cov, right)
     return solution
 
 

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.maths.arrays import Array, Ints, matvec
-from unfog.maths.gaussian import inverted
+from unfog.maths.gaussian import invert_covariance
 
 CELLS = 2**20  # weights of points that are computed at once for a block of rounds
 
@@ -56,7 +56,7 @@ def posterior(law: Mixture, noise_cov: Array, value: Array) -> Posterior:
     """Given a measurement (..., d) with noise of this covariance, (d, d) or (..., d, d): S + V."""
     xp = value.__array_namespace__()
     covs = noise_cov[..., None, :, :] + law.covs
-    precisions, log_dets = inverted(covs)
+    precisions, log_dets = invert_covariance(covs)
     residuals = value[..., None, :] - law.means
     scaled = matvec(precisions, residuals)
     weights = xp.maximum(law.weights, xp.full_like(law.weights, xp.finfo(law.weights.dtype).tiny))
@@ -79,7 +79,7 @@ def quantity(law: Mixture, posterior: Posterior) -> tuple[Array, Array]:
     return moments(posterior.weights, means, law.covs - law.covs @ posterior.precisions @ law.covs)
 
 
-def shared(cov: Array, posterior: Posterior) -> tuple[Array, Array]:
+def split_noise(cov: Array, posterior: Posterior) -> tuple[Array, Array]:
     """Mean and covariance of the part of the noise that is N(0, cov): (d, d) or (..., d, d)."""
     covs = cov[..., None, :, :]
     return moments(
@@ -117,10 +117,10 @@ def weights(points: Points, precision: Array, value: Array, nu: float = 0.0) -> 
 
     Noise is Gaussian, or with `nu` more than zero Student's t with `nu` degrees of freedom.
     """
-    return weighed(points, precision, value, nu)[0]
+    return posterior_weights(points, precision, value, nu)[0]
 
 
-def weighed(points: Points, precision: Array, value: Array, nu: float = 0.0) -> tuple[Array, Array]:
+def posterior_weights(points: Points, precision: Array, value: Array, nu: float = 0.0) -> tuple[Array, Array]:
     """The posterior weights, and the logarithm of their normalising constant, (...,).
 
     For Gaussian noise that is the log density of the measurement, less 0.5 ln det(precision / (2 pi)).

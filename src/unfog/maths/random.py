@@ -82,7 +82,7 @@ OUTMOST = (
 )
 
 
-def exceeded(tail: Array) -> Array:
+def upper_quantile(tail: Array) -> Array:
     """The value that a standard normal exceeds with this probability: quantile 1 - tail, 0 < tail < 1."""
     xp = tail.__array_namespace__()
     tail = xp.maximum(tail, xp.finfo(tail.dtype).tiny)  # a tail of zero has no finite quantile

@@ -10,11 +10,11 @@ from unfog.maths.arrays import Array, Bools, flow_of
 Tree = TypeVar("Tree")
 
 
-def each(function: Callable[..., Array], state: Any, *others: Any) -> Any:
+def map_arrays(function: Callable[..., Array], state: Any, *others: Any) -> Any:
     """Apply a function to every array in nested tuples; the tuples keep their classes."""
     if not isinstance(state, tuple):
         return function(state, *others)
-    items = [each(function, *parts) for parts in zip(state, *others, strict=True)]
+    items = [map_arrays(function, *parts) for parts in zip(state, *others, strict=True)]
     return tuple(items) if type(state) is tuple else type(state)(*items)
 
 
@@ -36,56 +36,56 @@ def contiguous(state: Any) -> Any:
     return tuple(items) if type(state) is tuple else type(state)(*items)
 
 
-def either(where: Bools, new: Tree, old: Tree) -> Tree:
-    """The new state where `where` is true, the old one elsewhere; the axes of `where` come first in both."""
-    xp = where.__array_namespace__()
-    state: Tree = each(lambda x, y: xp.where(_add_axes(where, x), x, y), new, old)
+def where(condition: Bools, new: Tree, old: Tree) -> Tree:
+    """The new state where `condition` is true, else the old one; its axes come first in both."""
+    xp = condition.__array_namespace__()
+    state: Tree = map_arrays(lambda x, y: xp.where(_add_axes(condition, x), x, y), new, old)
     return state
 
 
-def changed(where: Bools, step: Callable[..., Tree], state: Tree, *inputs: Any) -> Tree:
-    """The state where `where` is false, step(state, *inputs) where it is true.
+def update_where(condition: Bools, step: Callable[..., Tree], state: Tree, *inputs: Any) -> Tree:
+    """The state where `condition` is false, step(state, *inputs) where it is true.
 
-    All arrays have the axes of `where` in front. NumPy computes the step only where it is true; a library
+    All arrays have the axes of `condition` in front. NumPy computes the step only where it is true; a library
     that compiles needs fixed shapes and computes it everywhere.
     """
-    xp = where.__array_namespace__()
+    xp = condition.__array_namespace__()
     merged: Tree
     if xp is not np:
-        return either(where, step(state, *inputs), state)
-    if not where.any():
+        return where(condition, step(state, *inputs), state)
+    if not condition.any():
         return state
-    if where.all():
+    if condition.all():
         return step(state, *inputs)
-    stepped = step(*each(lambda x: x[where], (state, *inputs)))
-    merged = each(lambda old, new: _put_values(old, where, new), state, stepped)
+    stepped = step(*map_arrays(lambda x: x[condition], (state, *inputs)))
+    merged = map_arrays(lambda old, new: _put_values(old, condition, new), state, stepped)
     return merged
 
 
-def if_any(where: Bools, make: Callable[[], Tree], state: Tree) -> Tree:
-    """`make()` if `where` is true anywhere, else the state: for results that are expensive and rarely needed.
+def if_any(condition: Bools, make: Callable[[], Tree], state: Tree) -> Tree:
+    """`make()` if `condition` is true anywhere, else the state: for results that are expensive and rare.
 
     A library without a conditional calls `make` in any case.
     """
-    flow = flow_of(where.__array_namespace__())
+    flow = flow_of(condition.__array_namespace__())
     if flow is None:
         return make()
-    chosen: Tree = flow.choose(where.any(), lambda: _cast_like(make(), state), lambda: state)
+    chosen: Tree = flow.choose(condition.any(), lambda: _cast_like(make(), state), lambda: state)
     return chosen
 
 
-def settle(
+def iterate(
     moves: Callable[[Tree], Bools], step: Callable[..., Tree], state: Tree, most: int, *inputs: Any
 ) -> Tree:
     """Take steps where a state still moves, until no trial moves, and `most` of them at most."""
     flow = flow_of(moves(state).__array_namespace__())
     if flow is None:
         for _ in range(most):
-            state = changed(moves(state), step, state, *inputs)
+            state = update_where(moves(state), step, state, *inputs)
         return state
 
     def step_once(count: Any, state: Tree) -> tuple[Any, Tree]:
-        return count + 1, _cast_like(changed(moves(state), step, state, *inputs), state)
+        return count + 1, _cast_like(update_where(moves(state), step, state, *inputs), state)
 
     xp = moves(state).__array_namespace__()
     final: Tree = flow.repeat(
@@ -98,17 +98,17 @@ def settle(
 
 def _cast_like(new: Tree, old: Tree) -> Tree:
     """The new state with the dtypes of the old one."""
-    converted: Tree = each(lambda x, y: x.astype(y.dtype), new, old)
+    converted: Tree = map_arrays(lambda x, y: x.astype(y.dtype), new, old)
     return converted
 
 
-def _add_axes(where: Bools, like: Array) -> Bools:
+def _add_axes(condition: Bools, like: Array) -> Bools:
     """The condition with trailing axes of one, to broadcast against `like`."""
-    return where.reshape((*where.shape, *(1,) * (like.ndim - where.ndim)))
+    return condition.reshape((*condition.shape, *(1,) * (like.ndim - condition.ndim)))
 
 
-def _put_values(old: Array, where: Bools, new: Array) -> Array:
-    """A copy of `old` with the values `new` where `where` is true."""
+def _put_values(old: Array, condition: Bools, new: Array) -> Array:
+    """A copy of `old` with the values `new` condition `condition` is true."""
     copy = old.copy()
-    copy[where] = new
+    copy[condition] = new
     return copy

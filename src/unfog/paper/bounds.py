@@ -165,23 +165,23 @@ class Measured(NamedTuple):
 
 def study(spec: Spec, workers: int = 1, progress: Progress = quiet) -> Study:
     """Play the runs of a spec, and compare regret with the bounds in each of the three ways."""
-    return play_study(planned(spec, workers), progress)
+    return play_study(plan_runs(spec, workers), progress)
 
 
-def planned(spec: Spec, workers: int = 1) -> Plays:
+def plan_runs(spec: Spec, workers: int = 1) -> Plays:
     """Prepare the runs of a study; a spec without bounds is refused first."""
     if spec.run.target_se is not None:  # its runs would have different numbers of trials
         raise InputError(
             "run.target_se", spec.run.target_se, "nothing where bounds are looked at: run.trials"
         )
-    spec = with_run(spec, {"agents": bounded(spec)})
+    spec = with_run(spec, {"agents": agents_with_bound(spec)})
     full_run = _prepare_run(spec, workers, spec.run.rounds, {"points": None, "decompose": True})
     # From here on with the defaults of the problem written out.
     spec = spec.model_copy(update={"problem": full_run.plan.spec.problem})
     return Plays(spec, full_run, _prepare_tied(spec, workers), _prepare_swept(spec, workers))
 
 
-def bounded(spec: Spec) -> list[str]:
+def agents_with_bound(spec: Spec) -> list[str]:
     """The agents of a spec that have a bound."""
     names = [name for name in spec.run.agents if name in BOUNDED]
     if not names:
@@ -279,7 +279,7 @@ def _offset_progress(progress: Progress, before: int, everything: int) -> Progre
 
 def _round_panel(spec: Spec, case: Case, data: xr.Dataset) -> Panel:
     """The curves of a run at rounds evenly spaced in ln t."""
-    indices = spaced(data["round"].values)
+    indices = space_rounds(data["round"].values)
     rounds = data["round"].values[indices].astype(np.float64)
     growths = []
     for name in spec.run.agents:
@@ -291,7 +291,7 @@ def _round_panel(spec: Spec, case: Case, data: xr.Dataset) -> Panel:
     return Panel("round", growths)
 
 
-def spaced(rounds: Ints) -> Ints:
+def space_rounds(rounds: Ints) -> Ints:
     """The indices of about POINTS of these rounds, evenly spaced in ln t up to the last."""
     targets = np.geomspace(min(FIRST, rounds[-1]), rounds[-1], POINTS)
     return np.unique(np.abs(np.log(rounds)[:, None] - np.log(targets)).argmin(0))
@@ -337,7 +337,7 @@ def _growth(
     return Growth(agent, points, losses, bounds, fitted, fit, slopes)
 
 
-def measured(spec: Spec, problem: Problem, trials: int, progress: Progress = quiet) -> Measured:
+def measure_mismatch(spec: Spec, problem: Problem, trials: int, progress: Progress = quiet) -> Measured:
     """The mismatch of Algorithm 1 in some trials of a spec, whose problem this is."""
     if "alg1" not in spec.run.agents:
         raise InputError("mismatch", f"of {', '.join(spec.run.agents)}", "a spec with alg1")

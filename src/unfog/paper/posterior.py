@@ -19,7 +19,7 @@ import numpy as np
 
 from unfog.agents.agent import Agent
 from unfog.agents.base import Evidence, Learner, Parameters, RunsChain, State
-from unfog.agents.catalogue import AGENTS, LEARNERS, Catalogue, named
+from unfog.agents.catalogue import AGENTS, LEARNERS, Catalogue, select_rows
 from unfog.agents.runner import StepDraws
 from unfog.channel.knowledge import Knowledge
 from unfog.lab import tables
@@ -167,7 +167,7 @@ def learner_named(agent: str, name: str) -> Learner:
     if base not in known_names:
         allowed = f"{', '.join(known_names)}; settings are written lmc:temperature=1"
         raise InputError("learners", repr(name), allowed, nearest(base, known_names))
-    return named([f"{agent}-{name}"], "learners", Catalogue("bernoulli"))[0].learner
+    return select_rows([f"{agent}-{name}"], "learners", Catalogue("bernoulli"))[0].learner
 
 
 def play(problem: Problem, agent: Agent, rounds: int, seed: int) -> Data:

@@ -28,7 +28,7 @@ noisy = record + error:
 People say they are taller than they are: by 0.9 cm (men) and 2.2 cm (women) in M. R. G. Peixoto, M. H. D.
 Benicio and P. C. B. V. Jardim, *Validity of self-reported weight and height: the Goiania study, Brazil*. The
 spreads are ours. The record's own second genotyping differs from the first in 9 of 313 patients for VKORC1
-and in 17 of 473 for CYP2C9 (`repeated`): `miscalled` = 0.03 is what a test of that quality does.
+and in 17 of 473 for CYP2C9 (`repeat_rate`): `miscalled` = 0.03 is what a test of that quality does.
 
 Doses are three arms: less than 21, 21 to 49, and more than 49 mg a week, as in the bandit that H. Bastani and
 M. Bayati made of this record (docs/notebook/warfarin.md). There are two rewards, each a stated function of
@@ -232,7 +232,7 @@ class Repeated(NamedTuple):
         return self.differ / self.twice
 
 
-def repeated(path: Path | None = None) -> dict[str, Repeated]:
+def repeat_rate(path: Path | None = None) -> dict[str, Repeated]:
     """How often a second genotyping, done to check the first, gave a different result."""
     rows = _read_table(locate("warfarin") if path is None else path)
     results = {}
@@ -328,7 +328,7 @@ class Lines(NamedTuple):
         return inside * self.scale[..., None, :] + self.centre[..., None, :]
 
 
-class Told(NamedTuple):
+class AssumedChannel(NamedTuple):
     """The channel, in deviations of true contexts, and the lines that convert to them."""
 
     context_mean: Array  # (..., d)
@@ -351,7 +351,7 @@ class Told(NamedTuple):
         return self.filled(self.noisy.inside(noisy), self.noise_cov)
 
 
-def told(record: Array, noisy: Array) -> Told:
+def estimate_channel(record: Array, noisy: Array) -> AssumedChannel:
     """Estimate what agents are told from pairs (n, d) with gaps."""
     units, face_value = (
         Lines(np.nanmean(contexts, 0), np.nanstd(contexts, 0)) for contexts in (record, noisy)
@@ -361,7 +361,7 @@ def told(record: Array, noisy: Array) -> Told:
     gain, offset, variance, count = np.array(pairs).T
     noise = np.maximum(variance / gain**2, LEAST)
     covs = np.diag(noise), np.diag(np.maximum(noise / count, LEAST))
-    return Told(*moments(standard), *covs, units, Lines(offset, gain), face_value)
+    return AssumedChannel(*moments(standard), *covs, units, Lines(offset, gain), face_value)
 
 
 def _fit_line(true: Array, noisy: Array) -> tuple[float, float, float, int]:
@@ -389,9 +389,9 @@ def moments(rows: Array, steps: int = STEPS) -> tuple[Array, Array]:
     return mean, (cov + cov.T) / 2
 
 
-def stacked(channels: Sequence[Told]) -> Told:
+def stack_channels(channels: Sequence[AssumedChannel]) -> AssumedChannel:
     """Stack what agents are told in several orders of the patients, on a leading axis."""
-    return Told(
+    return AssumedChannel(
         np.stack([x.context_mean for x in channels]),
         np.stack([x.context_cov for x in channels]),
         np.stack([x.noise_cov for x in channels]),

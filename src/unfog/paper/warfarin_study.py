@@ -44,7 +44,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.agents import round as rounds
-from unfog.agents.catalogue import named
+from unfog.agents.catalogue import select_rows
 from unfog.channel.knowledge import Knowledge
 from unfog.evaluation.log import Log
 from unfog.features.per_arm import PerArm
@@ -57,15 +57,15 @@ from unfog.paper.warfarin import (
     COORDINATES,
     MEDIUM,
     MOST,
+    AssumedChannel,
     Errors,
     Patients,
-    Told,
     bucket,
+    estimate_channel,
     mistakes,
     patients,
     rewards,
-    stacked,
-    told,
+    stack_channels,
 )
 from unfog.validation import InputError, one_of, positive
 
@@ -155,33 +155,35 @@ def _allele_shares(alleles: Array) -> Array:
     return np.maximum(0.0, 1 - np.abs(within[..., None] - np.arange(MOST + 1)))
 
 
-class Scene(NamedTuple):
+class Cohort(NamedTuple):
     """B orders of the n patients that are left after some were set apart for calibration."""
 
     record: Array  # (B, n, d)
     noisy: Array  # (B, n, d)
     dose: Array  # (B, n)
     paid: Array  # (B, n, K)
-    told: Told
+    assumed: AssumedChannel
     reward: str
     seed: int
 
     def face_value(self) -> Array:
         """Noisy contexts as naive agents see them: in deviations, zero where missing."""
-        return np.nan_to_num(self.told.face_value.inside(self.noisy), nan=0.0)
+        return np.nan_to_num(self.assumed.face_value.inside(self.noisy), nan=0.0)
 
 
-def scene(patients: Patients, errors: Errors, *, orders: int, apart: int, reward: str, seed: int) -> Scene:
+def draw_cohort(
+    patients: Patients, errors: Errors, *, orders: int, apart: int, reward: str, seed: int
+) -> Cohort:
     """Draw the orders 0, 1, ... of a seed, each with its own errors."""
     remaining, channels = [], []
     for order in range(orders):
         rng = generator(seed, order, "warfarin")
         shuffled = patients.rows(rng.permutation(len(patients.dose)))
         noisy = errors.noisy(shuffled.contexts, rng)
-        channels.append(told(shuffled.contexts[:apart], noisy[:apart]))
+        channels.append(estimate_channel(shuffled.contexts[:apart], noisy[:apart]))
         remaining.append((shuffled.contexts[apart:], noisy[apart:], shuffled.dose[apart:]))
     record, noisy, dose = (np.stack(part) for part in zip(*remaining, strict=True))
-    return Scene(record, noisy, dose, rewards(dose, reward), stacked(channels), reward, seed)
+    return Cohort(record, noisy, dose, rewards(dose, reward), stack_channels(channels), reward, seed)
 
 
 class Inputs(NamedTuple):
@@ -192,9 +194,9 @@ class Inputs(NamedTuple):
     channel: tuple[Array, Array, Array, Array]  # the first four fields of `Knowledge`
 
 
-def _play_agent(cohort: Scene, name: str, inputs: Inputs) -> Ints:
+def _play_agent(cohort: Cohort, name: str, inputs: Inputs) -> Ints:
     """Play an agent patient by patient; return its arms (B, n)."""
-    [agent], features = named([name]), PerArm(K, D)
+    [agent], features = select_rows([name]), PerArm(K, D)
     theta = prior(features, 0.0, np.array([INTERCEPT] + [SLOPE] * D))
     known = Knowledge(*inputs.channel, *theta, reward_var=np.asarray(VARIANCE[cohort.reward]))
     setup, memory = rounds.start(agent, known)
@@ -212,17 +214,17 @@ def _play_agent(cohort: Scene, name: str, inputs: Inputs) -> Ints:
     return np.stack(arms, 1)
 
 
-def _naive(cohort: Scene) -> Ints:
+def _naive(cohort: Cohort) -> Ints:
     return _play_agent(cohort, NAIVE, Inputs(cohort.face_value(), cohort.paid, NOTHING))
 
 
-def _denoised(cohort: Scene) -> Ints:
-    known = cohort.told
+def _denoise(cohort: Cohort) -> Ints:
+    known = cohort.assumed
     channel = known.context_mean, known.context_cov, known.noise_cov, known.bias_cov
     return _play_agent(cohort, DENOISED, Inputs(known.noisy.inside(cohort.noisy), cohort.paid, channel))
 
 
-def _complete(cohort: Scene) -> Ints:
+def _complete(cohort: Cohort) -> Ints:
     """Play `naive` on the complete contexts, moved to the front of each order; arms after them are unused."""
     is_incomplete = np.isnan(cohort.noisy).any(-1)
     indices = np.argsort(is_incomplete, axis=1, kind="stable")[:, : (~is_incomplete).sum(1).max()]
@@ -233,33 +235,35 @@ def _complete(cohort: Scene) -> Ints:
     return np.where(is_incomplete, MEDIUM, arms)
 
 
-def _pharmacogenetic_denoised(cohort: Scene) -> Ints:
-    contexts = cohort.told.record.outside(cohort.told.denoised(cohort.noisy))
+def _pharmacogenetic_denoised(cohort: Cohort) -> Ints:
+    contexts = cohort.assumed.record.outside(cohort.assumed.denoised(cohort.noisy))
     return bucket(weekly_dose(PHARMACOGENETIC, contexts))
 
 
-def _hindsight_arms(cohort: Scene, contexts: Array) -> Ints:
+def _hindsight_arms(cohort: Cohort, contexts: Array) -> Ints:
     """The best arms by lines fitted to each arm's rewards in hindsight; contexts are (B, n, d)."""
     design = np.concat([np.ones((*contexts.shape[:-1], 1)), contexts], -1)
     gram = design.mT @ design + RIDGE * np.eye(D + 1)
     return np.argmax(design @ np.linalg.solve(gram, design.mT @ cohort.paid), -1)
 
 
-def _hindsight_arms_of_record(cohort: Scene) -> Ints:
-    nothing = np.zeros_like(cohort.told.noise_cov)
-    return _hindsight_arms(cohort, cohort.told.filled(cohort.told.record.inside(cohort.record), nothing))
+def _hindsight_arms_of_record(cohort: Cohort) -> Ints:
+    nothing = np.zeros_like(cohort.assumed.noise_cov)
+    return _hindsight_arms(
+        cohort, cohort.assumed.filled(cohort.assumed.record.inside(cohort.record), nothing)
+    )
 
 
-POLICIES: Mapping[str, Callable[[Scene], Ints]] = {
+POLICIES: Mapping[str, Callable[[Cohort], Ints]] = {
     "naive": _naive,
-    "denoised": _denoised,
+    "denoised": _denoise,
     "complete": _complete,
     "medium": lambda cohort: bucket(np.full(cohort.dose.shape, FIXED)),
     "clinical": lambda cohort: bucket(weekly_dose(CLINICAL, cohort.noisy)),
     "pharmacogenetic": lambda cohort: bucket(weekly_dose(PHARMACOGENETIC, cohort.noisy)),
     "pharmacogenetic-denoised": _pharmacogenetic_denoised,
     "line-naive": lambda cohort: _hindsight_arms(cohort, cohort.face_value()),
-    "line-denoised": lambda cohort: _hindsight_arms(cohort, cohort.told.denoised(cohort.noisy)),
+    "line-denoised": lambda cohort: _hindsight_arms(cohort, cohort.assumed.denoised(cohort.noisy)),
     "line-record": _hindsight_arms_of_record,
 }
 
@@ -314,11 +318,11 @@ def compare(
         raise InputError("apart", apart, f"fewer than the {len(patients.dose)} patients")
     for name in policies:
         one_of("policies", name, list(POLICIES))
-    cohort = scene(patients, errors, orders=orders, apart=apart, reward=reward, seed=seed)
+    cohort = draw_cohort(patients, errors, orders=orders, apart=apart, reward=reward, seed=seed)
     return {name: outcome(cohort, POLICIES[name](cohort)) for name in policies}
 
 
-def outcome(cohort: Scene, arm: Ints) -> Outcome:
+def outcome(cohort: Cohort, arm: Ints) -> Outcome:
     """The outcome of giving these arms (B, n)."""
     wrong, severe = mistakes(cohort.dose, arm)
     late = wrong[:, -LAST:].mean(1)

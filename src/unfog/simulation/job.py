@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from unfog.agents.agent import Agent, refuse_misfit
+from unfog.agents.agent import Agent, check_fit
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import RoundDraws, generator
@@ -80,7 +80,7 @@ def refuse(agent: Agent, problem: Problem, features: FeatureMap) -> None:
         value = f"{agent.name!r} with contexts {problem.late} rounds late"
         raise InputError("agents", value, "a lag that, with these rounds, is less than the window")
     world = {"partial": partial, "has_bias": has_bias, "asked": problem.asked}
-    refuse_misfit(agent, problem.knowledge(), features, rewards=kind, **world)
+    check_fit(agent, problem.knowledge(), features, rewards=kind, **world)
     if problem.several > 1 and agent.can.look_back is not None:
         reason = "looks back on past rounds as those of one unit, and there are several"
         value = f"the learner of {agent.name!r} {reason}"

@@ -111,16 +111,16 @@ def _check_job(job: Job, engine: Engine, memory: Memory, trials: int) -> None:
     if engines.peak(basic, 1) > most:
         names = " and ".join(term.what for term in basic)
         raise InputError(
-            "memory", free, f"more than {_memory.said(engines.peak(basic, 1))}: {names} take that"
+            "memory", free, f"more than {_memory.format_bytes(engines.peak(basic, 1))}: {names} take that"
         )
     if rest < single and memory.stored > most // 2:
-        value = f"{trials} with {len(job.grid)} stored rounds take {_memory.said(memory.stored)}"
-        value += f", the process with one trial {_memory.said(single)}"
-        value += f": {_memory.said(memory.stored + single)} in all"
+        value = f"{trials} with {len(job.grid)} stored rounds take {_memory.format_bytes(memory.stored)}"
+        value += f", the process with one trial {_memory.format_bytes(single)}"
+        value += f": {_memory.format_bytes(memory.stored + single)} in all"
         raise InputError("trials, points", value, f"fewer of either: {free}")
     if memory.process <= rest:
         fit = max(1, (rest - int(PROCESS)) // memory.process)
-        value = f"{memory.workers} processes of {_memory.said(memory.process)} each"
+        value = f"{memory.workers} processes of {_memory.format_bytes(memory.process)} each"
         raise InputError("workers", value, f"at most {fit}: {free}")
     _check_batch(job, memory, rest, free)
 
@@ -139,7 +139,7 @@ def _check_batch(job: Job, memory: Memory, most: int, free: str) -> None:
         }
         raise _make_error(job.problem, settings, memory.terms, single, free)
     fit = 1 + (most - single) // engines.for_each(memory.terms)
-    value = f"{memory.trials} trials side by side take {_memory.said(memory.process)}"
+    value = f"{memory.trials} trials side by side take {_memory.format_bytes(memory.process)}"
     raise InputError("chunk", value, f"at most {fit}: {free}")
 
 
@@ -150,7 +150,7 @@ def _make_error(
     worst = max(engines.counted(terms, 1), key=lambda term: term.bytes(1) if term.fields else -1)
     pairs = ((field, _get_value(problem, settings, field)) for field in worst.fields)
     values = {field: value for field, value in pairs if value is not None}
-    most, needed = _memory.said(worst.bytes(1)), _memory.said(total)
+    most, needed = _memory.format_bytes(worst.bytes(1)), _memory.format_bytes(total)
     what = f"{worst.what} take {most} of the {needed} that a trial needs"
     text = ", ".join(map(str, values.values()))
     return InputError(", ".join(values) or "problem", f"{text}: {what}" if text else what, f"less: {free}")

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import Catalogue, named, with_own
+from unfog.agents.catalogue import Catalogue, select_rows, with_own
 from unfog.features import FeatureMap
 from unfog.maths.arrays import Ints
 from unfog.simulation import engines, memory
@@ -37,7 +37,7 @@ from unfog.simulation.job import (
     precision_of,
     refuse,
 )
-from unfog.validation import InputError, count, offering, one_of
+from unfog.validation import InputError, check_contract, count, one_of
 from unfog.worlds.problem import Problem
 
 MOST_SEED = 2**64 - 1
@@ -171,7 +171,7 @@ def plan(
 
 
 def _check_executor(executor: Executor) -> Executor:
-    offering("executor", executor, Executor, "Serial(), Processes(2), or one of your own")
+    check_contract("executor", executor, Executor, "Serial(), Processes(2), or one of your own")
     return executor
 
 
@@ -186,9 +186,9 @@ def _choose_agents(
 ) -> tuple[Agent, ...]:
     """The agents by name; raises unless all of them can play all problems."""
     for problem in problems:
-        offering("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
+        check_contract("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
     names, own = with_own(agents)
-    rows = named(
+    rows = select_rows(
         names, field, Catalogue(problems[0].rewards.kind, own, problems[0].knowledge().beyond_moments)
     )
     for problem in problems:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from unfog.agents import round as rounds
-from unfog.agents.agent import Agent, refuse_misfit
+from unfog.agents.agent import Agent, check_fit
 from unfog.agents.base import Chooser, Denoiser, Learner, Privilege, ReplacesTerms, State, Term
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Exact
@@ -58,7 +58,7 @@ def _make_agent(who: str, learner: Learner, denoiser: Denoiser, chooser: Chooser
     try:
         agent = Agent("tried", denoiser, learner, chooser)
         settings: dict[str, Any] = {"partial": world.partial, "has_bias": world.has_bias}
-        refuse_misfit(agent, world.knowledge(), truth(world).features, rewards=learner.rewards, **settings)
+        check_fit(agent, world.knowledge(), truth(world).features, rewards=learner.rewards, **settings)
     except InputError as error:
         reason = "cannot be tried here, give check_learner what it needs"
         raise ContractError(f"{who}: {reason} ({error})") from None

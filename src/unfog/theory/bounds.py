@@ -37,7 +37,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import polygamma
 
-from unfog.channel.knowledge import as_told
+from unfog.channel.knowledge import known_shrinkage
 from unfog.maths.arrays import Array
 from unfog.maths.statistics import Estimate, jackknife_error
 from unfog.theory import conditions, information
@@ -117,7 +117,7 @@ def make_bound(
     return Bound(name, version, horizon, shaped, broken, escape)
 
 
-def combined(
+def combine_bounds(
     name: str,
     pieces: Sequence[Bound],
     strict: bool,
@@ -211,7 +211,7 @@ def escape(case: Case) -> float:
         return 0.0 if case.bounded and case.feature_norm**2 * ratio <= LIMIT else 1.0
     if not case.linear.largest:
         return 0.0
-    known, gain = case.known, as_told(case.known).gain
+    known, gain = case.known, known_shrinkage(case.known).gain
     believed = gain @ (known.context_cov + known.noise_cov + known.bias_cov) @ gain.T
     least = LIMIT / (ratio * case.linear.largest)
     return max(chernoff_tail(known.context_mean, cov, least) for cov in (known.context_cov, believed))
@@ -368,7 +368,7 @@ def _spread_sum(case: Case, horizon: Array) -> Array:
     """
     known = case.known
     gram = np.zeros_like(known.context_cov) if case.linear is None else case.linear.gram
-    _, gain, cov = as_told(known)
+    _, gain, cov = known_shrinkage(known)
     root = np.linalg.cholesky(known.context_cov + known.noise_cov)
     prior, vectors = np.linalg.eigh(root.T @ np.linalg.solve(known.bias_cov, root))
     rotated = gain @ root @ vectors
@@ -402,10 +402,10 @@ def theorem_1(
     first = lemma_1(case, t, version, mismatch=mismatch, strict=False)
     if case.linear is None:  # the linear lemma does not apply, but the general one is defined
         second = lemma_2(case, t, version, denoiser=denoiser, strict=False)
-        return combined("theorem 1", [first, second], strict)
+        return combine_bounds("theorem 1", [first, second], strict)
     second = lemma_2_linear(case, t, version, denoiser=denoiser, strict=False)
     twice = {"estimation": _printed_estimation(case, t, 2.0)} if version == "printed" else None
-    return combined("theorem 1", [first, second], strict, twice)
+    return combine_bounds("theorem 1", [first, second], strict, twice)
 
 
 def lemma_3(
@@ -457,7 +457,9 @@ def _distances(case: Case, horizon: Array) -> Array:
     if case.linear is None:
         size = np.linalg.norm(share) * np.linalg.norm(np.eye(case.dim) - share)
         return 0.5 * np.sqrt(size) * first
-    size = case.linear.norm * np.linalg.norm(share, 2) * np.linalg.norm(as_told(known).gain @ root) ** 2
+    size = (
+        case.linear.norm * np.linalg.norm(share, 2) * np.linalg.norm(known_shrinkage(known).gain @ root) ** 2
+    )
     total: Array = 2 * np.sqrt(size) * first + size * (polygamma(1, least) - polygamma(1, horizon + least))
     return total
 
@@ -511,7 +513,7 @@ def theorem_2(
         lemma_4(case, horizon, version, delta=delta, strict=False),
     )
     more = [conditions.isotropic_noise(case)] if version == "printed" else []
-    return combined("theorem 2", pieces, strict, more=more)
+    return combine_bounds("theorem 2", pieces, strict, more=more)
 
 
 def slope(points: Array, values: Array) -> Array:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unfog.channel.knowledge import Knowledge, as_told
+from unfog.channel.knowledge import Knowledge, known_shrinkage
 from unfog.maths.arrays import Array
 from unfog.theory.information import numbers
 from unfog.validation import InputError
@@ -91,7 +91,7 @@ def linear_case(known: Knowledge, matrices: object) -> Case:
     grams = maps.mT @ maps
     traces = np.trace(grams, axis1=-2, axis2=-1).max(-1)
     norms = (np.linalg.norm(maps, ord=2, axis=(-2, -1)) ** 2).max(-1)
-    _, gain, cov = as_told(known)
+    _, gain, cov = known_shrinkage(known)
     wrong = gain @ known.bias_cov @ gain.T
     spreads = known.context_cov, gain @ known.context_cov + wrong, cov + wrong
     square = norms.mean() * (max(map(np.trace, spreads)) + known.context_mean @ known.context_mean)

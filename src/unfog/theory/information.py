@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma
 
-from unfog.channel.knowledge import Knowledge, as_told
+from unfog.channel.knowledge import Knowledge, known_shrinkage
 from unfog.maths.arrays import Array
 from unfog.validation import InputError, one_of
 
@@ -87,7 +87,7 @@ def ratio(known: Knowledge, setting: str = "unobserved", denoiser: str = "plugin
     if denoiser == "exact":
         start = start + precision(known, "unobserved")
     lower, vectors = np.linalg.eigh(_relative(start, unit))
-    added = precision(known, "delayed") @ as_told(known).gain
+    added = precision(known, "delayed") @ known_shrinkage(known).gain
     rotated = vectors.T @ _relative(added, unit) @ vectors
     _, axes = np.linalg.eigh(np.diag(lower) + rotated)
     gap = (axes * (rotated @ axes)).sum(0) + (axes**2 * (lower[:, None] - lower)).sum(0)
@@ -105,7 +105,7 @@ def _relative(matrix: Array, unit: Array) -> Array:
     return scaled / 2 + scaled.T / 2
 
 
-def of_round(
+def round_information(
     known: Knowledge, number: object, setting: str = "unobserved", denoiser: str = "plugin"
 ) -> Array:
     """The expected KL of one round's belief about the context, for rounds 1, 2, ..."""
@@ -116,10 +116,10 @@ def of_round(
 
 
 def total(known: Knowledge, horizon: object, setting: str = "unobserved", denoiser: str = "plugin") -> Array:
-    """The sum of `of_round` over rounds 1 to T; for many dense horizons by a cumulative sum over rounds."""
+    """The sum of `round_information` over rounds 1 to T; for many dense horizons by a cumulative sum."""
     ends = horizons(horizon)
     if ends.size >= _MANY and ends.max() <= _DENSE * ends.size:
-        rounds = of_round(known, np.arange(1, ends.max() + 1), setting, denoiser)
+        rounds = round_information(known, np.arange(1, ends.max() + 1), setting, denoiser)
         return np.cumsum(rounds, dtype=np.longdouble)[ends.astype(int) - 1].astype(np.float64)
     lower, gap = ratio(known, setting, denoiser)
     nats: Array = 0.5 * _second_difference(lower, ends[..., None], gap).sum(-1)

@@ -22,7 +22,7 @@ import numpy as np
 
 from unfog.agents.denoise import bias
 from unfog.agents.learn.conjugate import reward_variance
-from unfog.channel.knowledge import Knowledge, as_told, posterior_mean
+from unfog.channel.knowledge import Knowledge, known_shrinkage, posterior_mean
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.gaussian import Gaussian
@@ -71,7 +71,7 @@ class _Terms(NamedTuple):
 
 
 def _compute_terms(known: Knowledge, rounds: Rounds) -> _Terms:
-    channel, matrices = as_told(known), rounds.matrices
+    channel, matrices = known_shrinkage(known), rounds.matrices
     noisy = rounds.noisy - known.context_mean
     tally = bias.Tally(np.asarray(noisy.shape[-2]), noisy.sum(-2))
     bias_mean, bias_cov = bias.belief(bias.FromEither().sight(known), tally)

@@ -135,7 +135,7 @@ def losses(rewards: Rewards, tables: Tables, arm: Ints, own: Design | None, thet
     return result | {"cb": best - chosen, "ee1": paper.best - best, "ee2": chosen - worth}
 
 
-def of_round(
+def round_losses(
     rewards: Rewards,
     features: FeatureMap,
     theta: Array,

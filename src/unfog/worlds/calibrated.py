@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from unfog import validation
 from unfog.channel.calibration import Calibration
-from unfog.channel.channel import Units, as_it_is, standard
+from unfog.channel.channel import Units, keep_units, standard
 from unfog.channel.fit_dynamics import check_periods
 from unfog.channel.studies import Asked, study
 from unfog.maths.arrays import Array
@@ -55,7 +55,7 @@ class Calibrated(Calibration):
         """
         if not (isinstance(world, type) and issubclass(world, Synthetic)):
             raise InputError("world", display(world), "unfog.GaussianProblem or unfog.LogisticProblem")
-        units = self.units if validation.flag("standardise", standardise) else as_it_is(self.channel)
+        units = self.units if validation.flag("standardise", standardise) else keep_units(self.channel)
         laws: dict[str, Any] = {name: units.noise(getattr(self, name)) for name in LAWS[1:]}
         laws |= {LAWS[0]: units.inside(self.context_mean), "bias": self.bias / units.scale}
         twice = sorted(fields.keys() & {*laws, "dim"})

@@ -111,7 +111,7 @@ def arms(actions: object, law: str, features: str | MapBuilder, dim: int) -> Arm
         # Arms with features of their own need no actions: zeros take their place.
         result = Arms(build, shape, np.zeros(shape) if features in BARE else None, action_law)
         if build not in ALIKE:  # the check below needs all of them
-            _memory.refuse(("actions", "dim"), f"{shape[0]}, {dim}: they take", 16 * shape[0] * dim)
+            _memory.check_memory(("actions", "dim"), f"{shape[0]}, {dim}: they take", 16 * shape[0] * dim)
     else:
         values = _read_actions(actions, dim, features if is_built_in else None)
         result = Arms(build, values.shape, values, action_law)
@@ -433,7 +433,7 @@ def described(
     [[0.5, 0.0], [0.0, 2.0]]
     """
     what = f"the prior of {features.size} features takes"
-    _memory.refuse(blame, what, PRIORS * 8 * numbers(features, prior_cov))
+    _memory.check_memory(blame, what, PRIORS * 8 * numbers(features, prior_cov))
     moments: dict[str, Any] = {
         name: (validation.vector if name == "context_mean" else validation.covariance)(name, value, dim)
         for name, value in laws.items()

@@ -29,7 +29,7 @@ import numpy as np
 from unfog import validation
 from unfog._table import Column, check_there, check_times, columns, text
 from unfog.channel.calibration import Calibration, affine, calibrate
-from unfog.channel.dynamics import Dynamics, Moving, untimed
+from unfog.channel.dynamics import Dynamics, Moving, without_time
 from unfog.features.link import Identity, Rewards
 from unfog.maths.arrays import Array, Ints
 from unfog.validation import InputError, Numbers, check_keywords
@@ -232,7 +232,7 @@ class RecordedProblem(Columns):
 
     def __post_init__(self) -> None:
         """Check that there is a table, and every field."""
-        validation.offering("data", self.data, _Table, "a data frame, or a mapping of names to columns")
+        validation.check_contract("data", self.data, _Table, "a data frame, or a mapping of names to columns")
         super().__post_init__()
 
     def _table(self) -> tuple[Mapping[str, Any], None, str]:
@@ -283,7 +283,7 @@ def drawn(
     """The dynamics of a world in which contexts, or errors, are drawn independently."""
     if dynamics is None or not (contexts or errors):
         return dynamics
-    plain = untimed(calibration.context_cov, calibration.noise_cov, calibration.bias_cov)
+    plain = without_time(calibration.context_cov, calibration.noise_cov, calibration.bias_cov)
     if contexts:
         dynamics = dynamics._replace(fast=plain.fast, level=None, periods=(), cycles=None)
     if errors:

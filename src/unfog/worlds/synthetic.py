@@ -16,7 +16,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.features.base import Context, FeatureMap, MapBuilder
-from unfog.features.linear import Own, of_all_arms
+from unfog.features.linear import Own, for_all_arms
 from unfog.features.per_arm import per_arm
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.logistic import NODES
@@ -129,7 +129,7 @@ class Synthetic(UnitFields, Composed):
         arm_set, payoff = arms(self.actions, self.action_law, self.features, dim), self._payoff()
         if self._has_theta:
             validation.vector("theta", self.theta, arm_set.one().size)
-        laws: dict[str, Any] = {name: of_all_arms(arm_set.one(), getattr(self, name)) for name in LAWS}
+        laws: dict[str, Any] = {name: for_all_arms(arm_set.one(), getattr(self, name)) for name in LAWS}
         known = described(dim, arm_set.one(), payoff, self.prior_mean, self.prior_cov, **laws)
         parts = arm_set.shape[0] if self.features == "own" else 1
         contexts = as_told(known) if law == "normal" else sphere(known, parts)

@@ -11,7 +11,7 @@ from tests.problems import spd
 from unfog.agents.agent import Agent
 from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.clbbf import Imputed, Imputing, Law, Lifting, Parameters
-from unfog.agents.catalogue import named
+from unfog.agents.catalogue import select_rows
 from unfog.agents.learn import Joint
 from unfog.maths.arrays import Array
 from unfog.simulation.job import truth_draws
@@ -183,7 +183,7 @@ def test_with_nothing_lost_only_the_width_tells_it_from_oful() -> None:
     names = "clbbf:alpha=0", "clbbf-oful:alpha=0"
     one, other = (
         [decision.arm.tolist() for _, decision in played(problem, agent, 40, [0, 1], SEED)]
-        for agent in named(names)
+        for agent in select_rows(names)
     )
     assert one == other
 

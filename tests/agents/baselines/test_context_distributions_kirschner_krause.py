@@ -9,7 +9,7 @@ from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.base import Privilege
 from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.context_distributions import DIGITS, PLACES, ToldLaw
-from unfog.agents.catalogue import Catalogue, named
+from unfog.agents.catalogue import Catalogue, select_rows
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
@@ -273,7 +273,7 @@ def test_the_draws_of_rounds_hang_together_with_nothing() -> None:
 
 def test_rows_that_sample_alike_are_one_agent() -> None:
     with pytest.raises(InputError, match="'kk-hidden:samples=10' is 'kk-sampled' by another name"):
-        named(["kk-sampled", "kk-hidden:samples=10"])
+        select_rows(["kk-sampled", "kk-hidden:samples=10"])
 
 
 def test_settings_are_checked() -> None:

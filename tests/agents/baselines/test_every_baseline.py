@@ -9,7 +9,7 @@ import unfog
 from unfog import testing
 from unfog.agents.baselines import BASELINES, ROWS
 from unfog.agents.baselines.base import Baseline
-from unfog.agents.catalogue import AGENTS, CHOOSERS, LEARNERS, Catalogue, named
+from unfog.agents.catalogue import AGENTS, CHOOSERS, LEARNERS, Catalogue, select_rows
 from unfog.features.link import KINDS
 from unfog.simulation import play
 from unfog.testing.common import problem
@@ -132,7 +132,7 @@ def test_parts_made_for_each_other_are_not_parted() -> None:
 
 def check_parts_made_for_each_other_are_not_parted(name: str, told: str) -> None:
     with pytest.raises(InputError, match=rf"^agents\.{name}\.{told}"):
-        named([name])
+        select_rows([name])
 
 
 MEETING: list[tuple[str, dict[str, Any]]] = [

@@ -11,7 +11,7 @@ from unfog.agents.agent import Agent
 from unfog.agents.base import View
 from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Optimism
-from unfog.agents.baselines.imperfect import Imperfect, MaxMin, MinWd, offsets, reached
+from unfog.agents.baselines.imperfect import Imperfect, MaxMin, MinWd, length_quantile, offsets
 from unfog.agents.baselines.linear_ucb import Ellipsoid
 from unfog.agents.denoise import Identity
 from unfog.features import Context, product
@@ -87,7 +87,7 @@ def test_the_radius_that_errors_have(name: str) -> None:
     """Unless told, Delta hangs on what is told of the channel alone."""
     problem = world(actions=5)
     known = problem.knowledge()
-    radius = float(reached(known.noise_cov + known.bias_cov, 0.9))
+    radius = float(length_quantile(known.noise_cov + known.bias_cov, 0.9))
     compare(BASELINES[name].agent, problem, lambda trial: Plain(problem, trial, name, radius), rounds=20)
 
 
@@ -95,7 +95,7 @@ def test_nine_errors_in_ten_are_as_short() -> None:
     source = np.random.default_rng(2)
     for root in (np.eye(1), np.diag([1.0, 3.0]), np.array([[1.0, 0, 0], [2.0, 0.5, 0], [-1.0, 1.0, 0.2]])):
         errors = source.normal(size=(200_000, len(root))) @ root.T
-        share = np.mean(np.linalg.norm(errors, axis=1) <= reached(root @ root.T, 0.9))
+        share = np.mean(np.linalg.norm(errors, axis=1) <= length_quantile(root @ root.T, 0.9))
         assert abs(share - 0.9) < 0.01
 
 

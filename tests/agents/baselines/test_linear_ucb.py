@@ -14,7 +14,7 @@ from unfog.agents.agent import Agent
 from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Ridge
 from unfog.agents.baselines.linear_ucb import StagedRidge, Stages, stages
-from unfog.agents.catalogue import Catalogue, named
+from unfog.agents.catalogue import Catalogue, select_rows
 from unfog.agents.choose import Thompson
 from unfog.maths.arrays import Array, Ints
 from unfog.simulation.player import Player
@@ -191,7 +191,7 @@ def test_settings_are_checked() -> None:
 def test_stages_are_those_of_one_horizon() -> None:
     with pytest.raises(InputError, match=r"'stages' .* the same horizon, 1000, and not 20"):
         Agent("odd", AGENT.denoiser, StagedRidge(horizon=20), Stages(horizon=1000))
-    found: Any = named(["suplinucb:horizon=20"])[0]
+    found: Any = select_rows(["suplinucb:horizon=20"])[0]
     assert found.learner.horizon == found.chooser.horizon == 20
-    coins: Any = named(["suplinucb:horizon=20"], rows=Catalogue("bernoulli"))[0]
+    coins: Any = select_rows(["suplinucb:horizon=20"], rows=Catalogue("bernoulli"))[0]
     assert coins.learner.horizon == coins.chooser.horizon == 20

@@ -15,7 +15,7 @@ from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.logistic import Sequential
 from unfog.agents.learn import Conjugate
 from unfog.maths.arrays import Array
-from unfog.maths.gaussian import whole
+from unfog.maths.gaussian import as_matrix
 from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission, Problem
@@ -28,7 +28,7 @@ class Plain:
 
     def __init__(self, problem: Problem, *, full: bool = False, alpha: float = 1.0) -> None:
         known = problem.knowledge()
-        self.w, q = known.prior_mean, np.linalg.inv(whole(known.prior_cov))
+        self.w, q = known.prior_mean, np.linalg.inv(as_matrix(known.prior_cov))
         self.q = q if full else np.diag(np.diag(q))
         self.full, self.alpha, self.variance = full, alpha, known.reward_var
 

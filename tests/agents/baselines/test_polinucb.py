@@ -11,7 +11,7 @@ from unfog.agents.base import View
 from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Optimism
 from unfog.agents.baselines.polinucb import JointOptimism, Regressed, Served, toward
-from unfog.agents.catalogue import named
+from unfog.agents.catalogue import select_rows
 from unfog.agents.denoise import Exact
 from unfog.features import Context
 from unfog.features.linear import Own, product
@@ -104,7 +104,7 @@ class Plain:
 @pytest.mark.parametrize("alpha", [1.0, 0.1])
 def test_it_chooses_as_the_plain_loop(alpha: float) -> None:
     problem = world(actions=ACTIONS)
-    [agent] = named([f"polinucb:alpha={alpha}"])
+    [agent] = select_rows([f"polinucb:alpha={alpha}"])
     compare(agent, problem, lambda _: Plain(quadratic, problem.knowledge(), False, alpha), rounds=40)
 
 
@@ -115,7 +115,7 @@ def test_it_chooses_as_the_plain_loop_with_a_linear_map() -> None:
 
 def test_each_arm_has_its_own_ellipsoid_where_the_prior_has_blocks() -> None:
     problem = world(features="per_arm")
-    [agent] = named(["polinucb:alpha=1"])  # with less, arms that were never played tie to rounding
+    [agent] = select_rows(["polinucb:alpha=1"])  # with less, arms that were never played tie to rounding
     compare(agent, problem, lambda _: Plain(per_arm, problem.knowledge(), True, 1.0), rounds=40)
 
 

@@ -11,12 +11,12 @@ from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.agent import Agent
 from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.base import Optimism, Ridge
-from unfog.agents.baselines.samplinucb import Averages, Profiles, Reach, none_yet
-from unfog.agents.catalogue import named
+from unfog.agents.baselines.samplinucb import Averages, Profiles, Reach, start_averages
+from unfog.agents.catalogue import select_rows
 from unfog.agents.denoise import Exact
 from unfog.features import Context
 from unfog.maths.arrays import Array
-from unfog.maths.gaussian import whole
+from unfog.maths.gaussian import as_matrix
 from unfog.simulation import play
 from unfog.simulation.player import played
 from unfog.validation import InputError
@@ -54,7 +54,7 @@ class Plain:
         known, arms = problem.knowledge(), problem.arms()
         self.dim, self.block = len(known.prior_mean), len(known.context_mean) // arms
         self.noise = 0.5 if known.reward_var is None else float(np.sqrt(known.reward_var))
-        self.norm = float(np.sqrt(known.prior_mean @ known.prior_mean + np.trace(whole(known.prior_cov))))
+        self.norm = float(np.sqrt(known.prior_mean @ known.prior_mean + np.trace(as_matrix(known.prior_cov))))
         self.length, self.ridge, self.chosen = length, ridge, chosen
         self.samples: list[list[Array]] = [[] for _ in range(arms)]
         self.plays: list[tuple[int, float]] = []
@@ -187,14 +187,14 @@ def test_averages_of_what_was_read() -> None:
     source = np.random.default_rng(5)
     noisy = 1e3 + source.normal(size=(40, 2, 3)) * [0.1, 1.0, 5.0]
     noisy[source.random(noisy.shape) < 0.3] = np.nan
-    tally = none_yet(np.zeros(3))
+    tally = start_averages(np.zeros(3))
     for reading in noisy:
         tally = tally.plus(reading)
     mean, cov = tally.context()
     np.testing.assert_allclose(tally.number, (~np.isnan(noisy)).sum(0))
     np.testing.assert_allclose(mean, np.nanmean(noisy, 0))
     np.testing.assert_allclose(np.diagonal(cov, axis1=-2, axis2=-1), np.nanvar(noisy, 0))
-    assert (none_yet(np.zeros(3)).plus(np.full(3, np.nan)).context().mean == 0).all()
+    assert (start_averages(np.zeros(3)).plus(np.full(3, np.nan)).context().mean == 0).all()
 
 
 def test_parts_that_do_not_go_together_are_refused() -> None:
@@ -204,7 +204,7 @@ def test_parts_that_do_not_go_together_are_refused() -> None:
         Agent("mine", Averages(), Ridge(), Reach())
     Agent("mine", Averages(), Profiles(), Optimism())  # optimism about theta alone is another agent, and fine
     with pytest.raises(InputError, match="beside it a denoiser whose past rounds wait for the bias"):
-        named(["samplinucb-coupled"])
+        select_rows(["samplinucb-coupled"])
     for settings in ({"length": 0.0}, {"delta": 0.0}, {"delta": 1.5}, {"ridge": -1.0}, {"chosen": 1}):
         with pytest.raises(InputError, match=next(iter(settings))):
             Profiles(**settings)

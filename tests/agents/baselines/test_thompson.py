@@ -8,7 +8,7 @@ import pytest
 from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.baselines import BASELINES
 from unfog.agents.baselines.thompson import Centred
-from unfog.agents.catalogue import named
+from unfog.agents.catalogue import select_rows
 from unfog.maths.arrays import Array
 from unfog.worlds.problem import Emission
 from unfog.worlds.synthetic import GaussianProblem
@@ -110,7 +110,7 @@ def test_the_second_paper_regresses_on_what_is_read(features: str, size: int) ->
 
 
 def test_v_scales_the_deviations() -> None:
-    [agent] = named(["park-faradonbeh-arms:v=0.3"])
+    [agent] = select_rows(["park-faradonbeh-arms:v=0.3"])
     compare(agent, world(features="product"), lambda _: Plain(3, 0.3))
     assert agent.chooser == BASELINES["park-faradonbeh-arms"].agent.chooser
 

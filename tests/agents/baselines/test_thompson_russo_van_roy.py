@@ -5,7 +5,7 @@ import pytest
 
 from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.baselines import BASELINES
-from unfog.agents.catalogue import AGENTS, Catalogue, named
+from unfog.agents.catalogue import AGENTS, Catalogue, select_rows
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 from unfog.worlds.problem import Emission
@@ -57,4 +57,4 @@ def test_it_is_the_naive_row_and_with_rewards_of_zero_or_one_pgts_is_its_exact_s
 
 def test_rewards_of_zero_or_one_are_left_to_others() -> None:
     with pytest.raises(InputError, match="'rvr-ts' learns from gaussian rewards, and these are bernoulli"):
-        named(["rvr-ts"], rows=Catalogue("bernoulli"))
+        select_rows(["rvr-ts"], rows=Catalogue("bernoulli"))

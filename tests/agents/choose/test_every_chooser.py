@@ -19,7 +19,7 @@ from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.gaussian import Gaussian, blocks_from_moments, whole
+from unfog.maths.gaussian import Gaussian, as_matrix, blocks_from_moments
 from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
@@ -209,7 +209,7 @@ def check_a_belief_in_blocks(
     arms, dim = 4, 2
     mean, covs = rng.normal(size=(arms, dim)), np.stack([spd(rng, dim) for _ in range(arms)])
     blocks = blocks_from_moments(mean.reshape(-1), covs)
-    flat = gaussian.from_moments(mean.reshape(-1), whole(covs))
+    flat = gaussian.from_moments(mean.reshape(-1), as_matrix(covs))
     np.testing.assert_array_equal(blocks.centre, flat.centre)
     context = Context(rng.normal(size=(50, dim)), spd(rng, dim))
     view = View(context, PerArm(arms, dim, intercept=False).design(context), blocks, NOW)

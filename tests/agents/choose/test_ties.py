@@ -10,7 +10,7 @@ import pytest
 
 from tests.agents.choose.cases import Case, K, T, every
 from unfog.agents.base import Chooser
-from unfog.agents.choose.greedy import TIE, alone, best
+from unfog.agents.choose.greedy import TIE, best, certain_choice
 from unfog.agents.choose.ucb import envelope, leads
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.gaussian import Gaussian
@@ -34,7 +34,7 @@ def test_the_first_of_equals_is_taken(rng: np.random.Generator) -> None:
         assert (best(values) == 2).all(), size
         assert (np.asarray(compiled(jnp.asarray(values))) == 2).all(), size
         assert [int(best(row)) for row in values] == [2] * 50, size
-        np.testing.assert_array_equal(alone(values, values[None])[:, 2], 1, err_msg=str(size))
+        np.testing.assert_array_equal(certain_choice(values, values[None])[:, 2], 1, err_msg=str(size))
 
 
 def test_what_is_further_apart_is_no_tie() -> None:

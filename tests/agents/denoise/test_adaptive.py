@@ -12,7 +12,7 @@ from tests.agents.denoise.test_drift import beliefs, by_conditioning
 from tests.problems import random_knowledge
 from unfog.agents.denoise import Adaptive, Drift
 from unfog.agents.denoise.adaptive import Hypothesis, State
-from unfog.channel.deconvolution import smoothed
+from unfog.channel.deconvolution import kernel_law
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
@@ -371,7 +371,7 @@ def test_a_sample_of_contexts_is_one_hypothesis_more(
     reading = known.context_mean + rng.normal(0, 1.5, D)
     reading[lost] = np.nan
     kept = [i for i in range(D) if i not in lost]
-    law = smoothed(np.asarray(told.sample), 1000, 0.5)
+    law = kernel_law(np.asarray(told.sample), 1000, 0.5)
     laws = [(h.size, known.context_mean[None], known.context_cov) for h in denoiser.hypotheses()]
     densities, means, squares = [], [], []
     for size, atoms, cov in [*laws, (1.0, law.atoms, law.kernel)]:

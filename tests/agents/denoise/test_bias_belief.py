@@ -155,7 +155,7 @@ def test_adaptive_with_a_sample_expects_what_its_bias_says() -> None:
     np.testing.assert_allclose(weights.sum(), 1.0)
     assert [one["sample"] for one in labels][-2:] == [0.0, 1.0]
     assert {one["tails"] for one in labels} == {3.0, np.inf}
-    law = deconvolution.smoothed(SAMPLE, 1000, 0.5)
+    law = deconvolution.kernel_law(SAMPLE, 1000, 0.5)
     shared = (1 - weights[-1]) * KNOWN.context_mean + weights[-1] * law.mean
     mean, cov = denoiser.bias(parameters, state)
     np.testing.assert_allclose(denoiser.predict_reading(parameters, state)[0] - mean, shared)
@@ -167,7 +167,7 @@ def components(known: Knowledge, denoiser: Any) -> list[tuple[float, Array, Arra
     """Probability, mean and covariance of the Gaussians that contexts come from."""
     if isinstance(denoiser, Mixture):
         return list(zip(LAW.weights, LAW.means, LAW.covs, strict=True))
-    law = deconvolution.smoothed(SAMPLE, denoiser.atoms, denoiser.bandwidth)
+    law = deconvolution.kernel_law(SAMPLE, denoiser.atoms, denoiser.bandwidth)
     return [(p, u, law.kernel) for p, u in zip(law.weights, law.atoms, strict=True)]
 
 

@@ -55,9 +55,9 @@ OWN = mixture.Mixture(
     np.stack([spd(RNG, D, 0.1, 1.0), spd(RNG, D, 0.3, 3.0), np.diag([0.4, 0.0, 0.2])]),
 )
 LAWS: dict[str, tuple[Any, Any]] = {
-    "atoms": (Empirical(bandwidth=0.0), lambda: as_mixture(deconvolution.smoothed(SAMPLE, 9, 0.0))),
-    "kernels": (Empirical(), lambda: as_mixture(deconvolution.smoothed(SAMPLE, 9, 0.5))),
-    "weighted": (Empirical(atoms=5), lambda: as_mixture(deconvolution.smoothed(SAMPLE, 5, 0.5))),
+    "atoms": (Empirical(bandwidth=0.0), lambda: as_mixture(deconvolution.kernel_law(SAMPLE, 9, 0.0))),
+    "kernels": (Empirical(), lambda: as_mixture(deconvolution.kernel_law(SAMPLE, 9, 0.5))),
+    "weighted": (Empirical(atoms=5), lambda: as_mixture(deconvolution.kernel_law(SAMPLE, 5, 0.5))),
     "mixture": (Mixture(), lambda: OWN),
 }
 
@@ -163,7 +163,7 @@ class Line:
 
     def truth(self, bandwidth: float) -> tuple[list[Array], list[Array]]:
         """After each round the moments of the bias, and in each those of the context."""
-        law = deconvolution.smoothed(self.atoms[:, None], 60, bandwidth)
+        law = deconvolution.kernel_law(self.atoms[:, None], 60, bandwidth)
         atoms, kernel = law.atoms[:, 0], float(law.kernel[0, 0])
         logs, biases, contexts = norm.logpdf(self.grid, 0, 1.5), [], []
         for noisy in self.noisy:

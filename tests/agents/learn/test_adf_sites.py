@@ -275,7 +275,7 @@ def block_story(rng: np.random.Generator, trials: int) -> tuple[Knowledge, Array
 def test_blocks_are_the_whole_and_trials_are_apart(rng: np.random.Generator) -> None:
     known, *rounds = block_story(rng, 5)
     found, terms = walk(known, *rounds)
-    right, others = walk(known._replace(prior_cov=gaussian.whole(known.prior_cov)), *rounds)
+    right, others = walk(known._replace(prior_cov=gaussian.as_matrix(known.prior_cov)), *rounds)
     assert isinstance(found, Blocks)
     for ours, theirs in zip(jax.tree.leaves(terms), jax.tree.leaves(others), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-11)
@@ -283,7 +283,7 @@ def test_blocks_are_the_whole_and_trials_are_apart(rng: np.random.Generator) -> 
     covs = found.root @ found.root.mT
     for i in range(5):
         np.testing.assert_allclose(
-            gaussian.whole(covs[i]), (right.root @ right.root.mT)[i], rtol=1e-10, atol=1e-11
+            gaussian.as_matrix(covs[i]), (right.root @ right.root.mT)[i], rtol=1e-10, atol=1e-11
         )
         alone = walk(known, *(part[:, i] for part in rounds))
         for one, batch in zip(jax.tree.leaves(alone), jax.tree.leaves((found, terms)), strict=True):

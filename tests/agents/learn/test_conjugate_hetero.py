@@ -207,7 +207,7 @@ def test_more_surprises_bring_it_nearer_still() -> None:
 def test_surprises_in_blocks_are_those_in_one_piece(known: Knowledge, rng: np.random.Generator) -> None:
     covs = np.stack([spd(rng, D, 0.1) for _ in range(3)])
     agent, features = replace(EXACT, learner=Hetero(surprise=True)), PerArm(3, D, intercept=False)
-    kinds = [known._replace(prior_cov=cov) for cov in (covs, gaussian.whole(covs))]
+    kinds = [known._replace(prior_cov=cov) for cov in (covs, gaussian.as_matrix(covs))]
     runs = [rounds.start(agent, kind) for kind in kinds]
     (setup, cut), (_, one) = runs
     for _ in range(30):

@@ -12,7 +12,7 @@ import pytest
 from tests.agents.learn.test_hindsight import MAPS, D, beliefs_of_the_bias, flat, knowledge, waves
 from tests.problems import inverse, random_knowledge
 from unfog.agents import round as rounds
-from unfog.agents.agent import Agent, refuse_misfit
+from unfog.agents.agent import Agent, check_fit
 from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.learn import Coupled, Hetero
 from unfog.agents.learn.coupled import shift_belief, theta_belief
@@ -47,7 +47,7 @@ def walk(learner: Any, known: Knowledge, features: Any, number: int, paid: Any =
     """Rounds with a true bias, the arms in turn; those that `paid` leaves out are never paid."""
     rng, agent = np.random.default_rng(17), with_learner(learner)
     d, m = known.context_mean.shape[-1], known.prior_mean.shape[-1]
-    theta = rng.multivariate_normal(known.prior_mean, gaussian.whole(known.prior_cov))
+    theta = rng.multivariate_normal(known.prior_mean, gaussian.as_matrix(known.prior_cov))
     bias = rng.multivariate_normal(np.zeros(d), known.bias_cov)
     setup, memory = rounds.start(agent, known)
     for t in range(number):
@@ -72,7 +72,7 @@ class Dense:
         self.known, self.m = known, m
         self.mean = np.concatenate([known.prior_mean, np.zeros(d)])
         self.cov = np.zeros((m + d, m + d))
-        self.cov[:m, :m], self.cov[m:, m:] = gaussian.whole(known.prior_cov), known.bias_cov
+        self.cov[:m, :m], self.cov[m:, m:] = gaussian.as_matrix(known.prior_cov), known.bias_cov
         left = inverse(inverse(known.context_cov) + inverse(known.noise_cov))
         self.gain, self.left = left @ inverse(known.noise_cov), left
 
@@ -123,7 +123,7 @@ def check_it_is_the_filter_in_covariances(name: str, paid: Any) -> None:
         mean, cov = flat(played.decision.evidence.belief)
         whole = dense.cov[: dense.m, : dense.m]
         if name == "block":  # blocks are coupled by the bias alone, and are shown one by one
-            whole = whole * gaussian.whole(np.ones_like(known.prior_cov))
+            whole = whole * gaussian.as_matrix(np.ones_like(known.prior_cov))
         np.testing.assert_allclose(mean, dense.mean[: dense.m], rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(cov, whole, rtol=1e-8, atol=1e-8)
         coupling = np.abs(dense.cov[: dense.m, dense.m :]).max()
@@ -278,7 +278,7 @@ def test_rewards_that_come_late_may_come_in_any_order() -> None:
 
 def test_blocks_are_what_one_piece_is() -> None:
     cut, features = knowledge("block"), MAPS["block"]
-    whole = cut._replace(prior_cov=gaussian.whole(cut.prior_cov))
+    whole = cut._replace(prior_cov=gaussian.as_matrix(cut.prior_cov))
     *_, one = walk(Coupled(), cut, features, 20)
     *_, other = walk(Coupled(), whole, features, 20)
     found, right = one.decision.evidence.belief, other.decision.evidence.belief
@@ -321,13 +321,13 @@ def test_what_it_is_not_for_is_refused() -> None:
         r"^coupled\.learner: 'coupled' with the features Quadrature; allowed: with it a feature map, linear"
     )
     with pytest.raises(InputError, match=told):
-        refuse_misfit(rows["coupled"], problem.knowledge(), quadrature(waves, 2)(np.zeros((3, 2))), **usual)
+        check_fit(rows["coupled"], problem.knowledge(), quadrature(waves, 2)(np.zeros((3, 2))), **usual)
     for row in ("alg1", "naive", "oracle", "alg2-exact", "gaps"):
         with pytest.raises(InputError, match=rf"^{row}-coupled\.learner: 'coupled' beside the denoiser"):
             rows[f"{row}-coupled"]
     cut = problem.knowledge()._replace(prior_cov=np.stack([np.eye(2)] * 3))
     with pytest.raises(InputError, match="'coupled' with this prior in blocks; allowed: a prior"):
-        refuse_misfit(rows["coupled"], cut, MAPS["quadratic"], **usual)
+        check_fit(rows["coupled"], cut, MAPS["quadratic"], **usual)
     for fade in (-0.1, 1.1, "much"):
         with pytest.raises(InputError, match=r"^fade: "):
             Coupled(fade=fade)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.problems import inverse, random_knowledge, random_problem, spd
 from unfog.agents import round as rounds
-from unfog.agents.agent import Agent, refuse_misfit
+from unfog.agents.agent import Agent, check_fit
 from unfog.agents.base import Hindsight, View
 from unfog.agents.catalogue import AGENTS, Catalogue
 from unfog.agents.learn import Joint, Smoothing, hindsight
@@ -123,7 +123,7 @@ def conjugate_form(
     known: Knowledge, features: Any, past: Past, bias: Array, bias_cov: Array
 ) -> tuple[Array, Array]:
     """Precision and natural mean of theta, with the row of every past round computed anew for this bias."""
-    precision = inverse(gaussian.whole(known.prior_cov))
+    precision = inverse(gaussian.as_matrix(known.prior_cov))
     natural_mean = precision @ known.prior_mean
     for noisy, arm, reward, spread in zip(*past, strict=True):
         row = features.design(context_given(known, noisy, bias, bias_cov)).row(arm)
@@ -136,7 +136,7 @@ def conjugate_form(
 def flat(belief: Any) -> tuple[Array, Array]:
     """Mean and covariance of a belief, which may be in blocks."""
     cov = belief.root @ belief.root.mT
-    return belief.mean.reshape(-1), gaussian.whole(cov) if isinstance(belief, Blocks) else cov
+    return belief.mean.reshape(-1), gaussian.as_matrix(cov) if isinstance(belief, Blocks) else cov
 
 
 @pytest.mark.parametrize("name", MAPS)
@@ -201,7 +201,7 @@ def test_joint_is_the_mixture_over_its_nodes(name: str) -> None:
     found = flat(moment.view.belief)
     np.testing.assert_allclose(found[0], mean, rtol=0, atol=1e-9)
     if name == "block":  # what couples blocks is left out
-        cov = cov * gaussian.whole(np.ones_like(known.prior_cov))
+        cov = cov * gaussian.as_matrix(np.ones_like(known.prior_cov))
     np.testing.assert_allclose(found[1], cov, rtol=0, atol=1e-9)
     bias_mean = weights @ mixed.bias
     spread = (weights[:, None] * (mixed.bias - bias_mean)).T @ (mixed.bias - bias_mean)
@@ -225,7 +225,7 @@ def evidence(known: Knowledge, features: Any, past: Past, bias: Array) -> float:
             for noisy, arm in zip(past.noisy, past.arms, strict=True)
         ]
     )
-    cov = rows @ gaussian.whole(known.prior_cov) @ rows.T
+    cov = rows @ gaussian.as_matrix(known.prior_cov) @ rows.T
     cov = cov + np.diag(np.array(past.variances) + known.reward_var)
     away = np.array(past.rewards) - rows @ known.prior_mean
     return float(-0.5 * away @ np.linalg.solve(cov, away) - 0.5 * np.linalg.slogdet(cov)[1])
@@ -358,19 +358,19 @@ def test_what_cannot_look_back_is_refused(part: str) -> None:
     rows, problem = Catalogue(), GaussianProblem(dim=2, actions=3)
     known, features, other = problem.knowledge(), quadratic(np.zeros((3, 2))), quadrature(waves, 2)
     usual: Any = {"rewards": "gaussian", "partial": False, "has_bias": True}
-    refuse_misfit(rows[f"alg1-exact-{part}"], known, features, **usual)
-    refuse_misfit(rows["alg1"], known, other(np.zeros((3, 2))), **usual)
+    check_fit(rows[f"alg1-exact-{part}"], known, features, **usual)
+    check_fit(rows["alg1"], known, other(np.zeros((3, 2))), **usual)
     for row in ("alg1", "naive", "oracle", "alg2-exact"):
         told = rf"^{row}-{part}\.learner: '{part}' beside the denoiser '.*'; allowed: beside it a denoiser "
         with pytest.raises(InputError, match=told):
             rows[f"{row}-{part}"]
     told = rf"^alg1-exact-{part}\.learner: '{part}' with the features Quadrature; allowed: with it a"
     with pytest.raises(InputError, match=told):
-        refuse_misfit(rows[f"alg1-exact-{part}"], known, other(np.zeros((3, 2))), **usual)
+        check_fit(rows[f"alg1-exact-{part}"], known, other(np.zeros((3, 2))), **usual)
     cut = known._replace(prior_cov=np.stack([np.eye(2)] * 3))
     told = rf"^alg1-exact-{part}\.learner: '{part}' with this prior in blocks; allowed: a prior in one piece$"
     with pytest.raises(InputError, match=told):
-        refuse_misfit(rows[f"alg1-exact-{part}"], cut, features, **usual)
+        check_fit(rows[f"alg1-exact-{part}"], cut, features, **usual)
 
 
 def test_settings() -> None:

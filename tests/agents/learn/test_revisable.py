@@ -243,7 +243,7 @@ def block_story(rng: np.random.Generator, trials: int) -> tuple[Knowledge, Array
 def test_blocks_are_the_whole(rng: np.random.Generator) -> None:
     known, rows, spreads, rewards = block_story(rng, 4)
     found, variance = walk(known, rows, spreads, rewards)
-    dense = known._replace(prior_cov=gaussian.whole(known.prior_cov))
+    dense = known._replace(prior_cov=gaussian.as_matrix(known.prior_cov))
     right, theirs = walk(dense, rows, spreads, rewards)
     assert isinstance(found, Blocks)
     np.testing.assert_allclose(variance, theirs, rtol=1e-12)
@@ -251,7 +251,7 @@ def test_blocks_are_the_whole(rng: np.random.Generator) -> None:
     covs = found.root @ found.root.mT
     for i in range(4):
         np.testing.assert_allclose(
-            gaussian.whole(covs[i]), (right.root @ right.root.mT)[i], rtol=1e-11, atol=1e-12
+            gaussian.as_matrix(covs[i]), (right.root @ right.root.mT)[i], rtol=1e-11, atol=1e-12
         )
 
 

@@ -16,7 +16,7 @@ from unfog.features.per_arm import PerArm
 from unfog.features.quadratic import quadratic
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.gaussian import whole
+from unfog.maths.gaussian import as_matrix
 from unfog.simulation import play
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
@@ -176,7 +176,7 @@ def check_blocks_are_the_same_belief(rng: np.random.Generator, mixed: bool) -> N
     covs = np.stack([spd(rng, dim) for _ in range(arms)])
     zero = np.zeros(dim)
     cut = Knowledge(zero, covs[0], covs[0], covs[0], rng.normal(size=arms * dim), covs, np.asarray(0.5))
-    flat, learner = cut._replace(prior_cov=whole(covs)), Scaled(mixed=mixed, doubt=0.4)
+    flat, learner = cut._replace(prior_cov=as_matrix(covs)), Scaled(mixed=mixed, doubt=0.4)
     features = PerArm(arms, dim, intercept=False)
     states = [learner.start(known, None) for known in (cut, flat)]
     for _ in range(30):

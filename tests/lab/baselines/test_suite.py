@@ -9,7 +9,7 @@ import pytest
 
 import unfog
 from tests.each import each
-from unfog._io import sealed, unsealed
+from unfog._io import seal, unseal
 from unfog.lab.baselines import folder, report, suite
 from unfog.lab.baselines.problems import BENCHMARKS, PACES, build
 from unfog.lab.baselines.report import Comparison, plain, ratio
@@ -150,7 +150,7 @@ def test_suites_of_other_layouts(tmp_path: Path) -> None:
         folder.read(tmp_path)
     with pytest.raises(InputError, match="exists already"):
         folder.claim({}, tmp_path)
-    (tmp_path / "suite.json").write_bytes(sealed({**old, "layout": 4}))
+    (tmp_path / "suite.json").write_bytes(seal({**old, "layout": 4}))
     with pytest.raises(
         InputError, match=r"made by unfog 0\.1\.0, in layout 4; allowed: layout 3, or a newer"
     ):
@@ -161,7 +161,7 @@ def test_a_damaged_table_is_made_anew(tmp_path: Path) -> None:
     told = suite.SuiteRequest(("missing",), ("linucb",), 5, 2)
     whole = suite.compare(told, folder.claim(told._asdict(), tmp_path / "kept"))
     assert folder.read(tmp_path / "kept") == whole
-    another = sealed(unsealed((tmp_path / "kept/table.json").read_bytes()) | {"suite": "0" * 64})
+    another = seal(unseal((tmp_path / "kept/table.json").read_bytes()) | {"suite": "0" * 64})
     wrong_ones = [("table.json", b"{}"), ("table.json", another), ("table.txt", b"{}")]
     for name, wrong in wrong_ones:
         (tmp_path / "kept" / name).write_bytes(wrong)

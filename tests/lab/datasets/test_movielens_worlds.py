@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from tests.each import each
 from tests.problems import covariance_error, given, spd, within
 from unfog.agents.catalogue import AGENTS, playable
-from unfog.channel.knowledge import as_told
+from unfog.channel.knowledge import known_shrinkage
 from unfog.features.linear import matrix
 from unfog.features.per_arm import PerArm
 from unfog.lab.datasets.movielens import CONTEXTS, Ratings, RatingsProblem
@@ -345,7 +345,7 @@ def test_what_regret_is_measured_against(rng: np.random.Generator) -> None:
     known = world().knowledge()
     mean, cov, noise = known.context_mean, known.context_cov, known.noise_cov
     context, noisy, bias = rng.normal(1.0, 1.0, (3, 4, D))
-    shrinkage = as_told(known)
+    shrinkage = known_shrinkage(known)
     found = best_context(shrinkage, Emission(context, noisy), bias, has_bias=True)
     joint, both = np.block([[cov, cov], [cov, cov + noise]]), np.eye(2 * D)[D:]
     for i in range(4):  # c given chat, with the bias taken off

@@ -11,7 +11,7 @@ from tests.problems import random_problem
 from tests.simulation.engines import on_host
 from unfog.agents.agent import Agent
 from unfog.agents.base import Privilege
-from unfog.agents.catalogue import AGENTS, named, playable
+from unfog.agents.catalogue import AGENTS, playable, select_rows
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.denoise.exact import PlugIn
 from unfog.agents.learn import Conjugate, Scaled
@@ -100,7 +100,7 @@ def test_draws_of_theta_are_those_of_a_triangular_root() -> None:
 
 def check_draws_of_theta_are_those_of_a_triangular_root(name: str) -> None:
     settings: dict[str, Any] = {"rounds": 25, "trials": 40, "seed": 8}
-    [row] = named([name])
+    [row] = select_rows([name])
     learner = TriangularScaled() if isinstance(row.learner, Scaled) else Triangular()
     triangular: Agent = replace(row, learner=learner)
     numpy = play(PROBLEM, [triangular], **settings)

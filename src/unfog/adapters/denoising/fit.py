@@ -41,12 +41,12 @@ from unfog.adapters.denoising.statistics import (
     add_rows,
     joint_biases,
     learn_biases,
+    prior_biases,
     solve_joint,
     terms,
-    unseen_biases,
     widen,
 )
-from unfog.channel.moments import between
+from unfog.channel.moments import between_covariance
 from unfog.features import Context
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
@@ -100,7 +100,7 @@ def fit(settings: ChannelSettings, rows: Rows, noise: Array | None) -> Fitted:
         return fitted
     # A bias that walks is followed through the rows in order, with the law fitted to all of them.
     spread = settings.walk if settings.bias_cov is None else settings.bias_cov
-    walks = unseen_biases(_known_bias(settings), spread, settings.walk)
+    walks = prior_biases(_known_bias(settings), spread, settings.walk)
     biases = learn_biases(walks, fitted.law, fitted.noise if noise is None else noise, rows)
     return Fitted(fitted.law, fitted.noise, biases)
 
@@ -123,7 +123,7 @@ def _fit_biases(settings: ChannelSettings, rows: Rows, noise: Array | None) -> F
     if row_noise is None:
         noises = _sum_noises(rows, np.zeros_like(law.cov) if noise is None else noise)
         row_noise = noises.total / np.maximum(noises.both, 1)
-    unseen = unseen_biases(_known_bias(settings), settings.bias_cov, settings.walk)
+    unseen = prior_biases(_known_bias(settings), settings.bias_cov, settings.walk)
     biases = learn_biases(unseen, law, row_noise if noise is None else noise, rows)
     return Fitted(law, row_noise, biases, None, noises)
 
@@ -154,7 +154,7 @@ def _fit_sums(settings: ChannelSettings, sums: History, rows: Rows) -> Fitted:
     if flat:
         _check_columns(used)
     if wide is None and not flat:
-        biases = unseen_biases(_known_bias(settings), None)
+        biases = prior_biases(_known_bias(settings), None)
         return Fitted(Context(_mean(settings, used), covs.context), covs.noise, biases, sums)
     beta = settings.bias
     if beta is None and (settings.bias_cov is not None or not used.known_columns.all()):
@@ -315,7 +315,9 @@ def spread(settings: ChannelSettings, history: History, covs: Covariances) -> Ar
     # No direction is narrower than the error of such an estimate; and since few devices give an uncertain
     # variance, it is widened by about the variance of Student's t.
     count = len(index)
-    return between(biases, 1.0, errors, float(np.sqrt(2 / (count - 1)))) * (count + 1) / (count - 1)
+    return (
+        between_covariance(biases, 1.0, errors, float(np.sqrt(2 / (count - 1)))) * (count + 1) / (count - 1)
+    )
 
 
 def regular(cov: Array) -> Array:

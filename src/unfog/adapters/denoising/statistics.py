@@ -391,7 +391,7 @@ def _centre(precision: Array, natural: Array, mean: Array | None, beta: Array | 
     return centre, cov
 
 
-def unseen_biases(offset: Array, cov: Array | None, walk: Array | None = None) -> Biases:
+def prior_biases(offset: Array, cov: Array | None, walk: Array | None = None) -> Biases:
     """Beliefs about biases before any reading."""
     prior = None if cov is None else _make_state(np.zeros_like(offset), cov)
     return Biases(offset=offset, prior=prior, known={}, walk=walk)

@@ -19,7 +19,7 @@ from unfog.agents.choose.ucb import moments
 from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.maths.gaussian import Belief, whole
+from unfog.maths.gaussian import Belief, as_matrix
 
 BOUNDED = 0.5  # a reward between 0 and 1 has tails no heavier than those of N(0, 1/4)
 
@@ -135,7 +135,7 @@ class Ridge(EitherKind):
 def sizes(known: Knowledge) -> Sizes:
     """R and S, from the variance of rewards and the prior of theta."""
     noise = BOUNDED if known.reward_var is None else known.reward_var**0.5
-    spread = np.trace(whole(known.prior_cov))
+    spread = np.trace(as_matrix(known.prior_cov))
     norm = np.sqrt(np.vecdot(known.prior_mean, known.prior_mean) + spread)
     return Sizes(np.asarray(noise), np.asarray(norm), known.prior_mean.shape[-1])
 

@@ -16,11 +16,11 @@ from unfog.agents.agent import Agent
 from unfog.agents.base import Denoiser, Evidence, KeepsRounds, LooksBack, Privilege, Rewinds, View
 from unfog.agents.baselines.base import Baseline, EitherKind, Optimism
 from unfog.agents.choose.ucb import moments
-from unfog.agents.learn.logistic import put
+from unfog.agents.learn.logistic import write_entry
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap
 from unfog.features.linear import Own
-from unfog.maths.arrays import Array, Ints, matvec, settled, take
+from unfog.maths.arrays import Array, Ints, holds_everywhere, matvec, take
 from unfog.maths.gaussian import Gaussian, certain
 from unfog.validation import InputError
 
@@ -58,7 +58,7 @@ class Law(NamedTuple):
     def imputed(self, readings: Array) -> Array:
         """Samples (..., s, w) of one trial with what was lost, not a number, set to what is expected."""
         xp, lost = readings.__array_namespace__(), readings.__array_namespace__().isnan(readings)
-        if settled(~lost):
+        if holds_everywhere(~lost):
             return readings
         mean = self.mean[..., None, :]
         deviation = matvec(self._gains(lost), xp.where(lost, 0.0, readings - mean))
@@ -315,7 +315,7 @@ class Imputing(EitherKind, LooksBack, KeepsRounds):
             return state.sums
         xp = law.mean.__array_namespace__()
         due = law.time == 2 ** xp.round(xp.log2(xp.maximum(law.time, 1.0)))
-        if settled(~due):
+        if holds_everywhere(~due):
             return state.sums
         new = _rebuild_sums(state.past, features, law, self._ridge(features))
         pairs = zip(new, state.sums, strict=True)
@@ -334,9 +334,9 @@ class Imputing(EitherKind, LooksBack, KeepsRounds):
         has_own_contexts = isinstance(evidence.features, Own)
         arm_reading = take(reading, evidence.arm) if has_own_contexts else reading[..., 0, :]
         new_past = past._replace(
-            readings=put(past, past.readings, arm_reading[..., None, :], -2),
-            arms=put(past, past.arms, evidence.arm[..., None].astype(reward.dtype), -1),
-            rewards=put(past, past.rewards, reward[..., None], -1),
+            readings=write_entry(past, past.readings, arm_reading[..., None, :], -2),
+            arms=write_entry(past, past.arms, evidence.arm[..., None].astype(reward.dtype), -1),
+            rewards=write_entry(past, past.rewards, reward[..., None], -1),
             seen=past.seen + 1,
         )
         return State(sums, new_past)

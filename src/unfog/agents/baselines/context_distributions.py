@@ -32,11 +32,11 @@ from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege, S
 from unfog.agents.baselines.base import Baseline, Optimism, Ridge, Sizes, State
 from unfog.agents.baselines.linear_ucb import Ellipsoid
 from unfog.agents.denoise import Exact, Identity, reference
-from unfog.agents.denoise.bias import certain
+from unfog.agents.denoise.bias import known_belief
 from unfog.agents.denoise.reference import KnownBias
 from unfog.channel.knowledge import Knowledge, masked_shrinkage
 from unfog.features import Context
-from unfog.maths.arrays import Array, settled
+from unfog.maths.arrays import Array, holds_everywhere
 from unfog.maths.gaussian import square_root
 from unfog.maths.random import generator
 
@@ -131,7 +131,7 @@ class ToldLaw(Denoiser, PredictsReading, KnowsBias, SeesBias):
         """mu_t, or what the draws say of it: noisy (..., d), not a number where it was lost."""
         xp = noisy.__array_namespace__()
         lost = xp.isnan(noisy)
-        if not settled(~lost):  # else one gain serves all trials
+        if not holds_everywhere(~lost):  # else one gain serves all trials
             parameters, noisy = (
                 with_gaps(parameters, lost),
                 xp.where(lost, parameters.law.shrinkage.mean, noisy),
@@ -160,7 +160,7 @@ class ToldLaw(Denoiser, PredictsReading, KnowsBias, SeesBias):
 
     def bias(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
         """The told bias, with certainty."""
-        return certain(parameters.law.bias)
+        return known_belief(parameters.law.bias)
 
 
 def with_gaps(parameters: Parameters, lost: Any) -> Parameters:

@@ -112,7 +112,7 @@ class MaxMin(Largest):
         xp = view.context.cov.__array_namespace__()
         if self.radius:
             return xp.asarray(self.radius, dtype=view.context.cov.dtype)
-        return reached(view.context.cov, LEVEL)
+        return length_quantile(view.context.cov, LEVEL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +140,7 @@ class MinWd(MaxMin):
         return xp.where(among_largest(available), 0.0, bounds - available.max(-1)[..., None])
 
 
-def reached(cov: Array, level: float) -> Array:
+def length_quantile(cov: Array, level: float) -> Array:
     """An approximate quantile, at this level, of the length of N(0, cov): (..., d, d) -> (...,)."""
     xp = cov.__array_namespace__()
     mean, squares = xp.linalg.trace(cov), (cov**2).sum((-2, -1))

@@ -24,8 +24,8 @@ from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap
 from unfog.features.per_arm import PerArm
 from unfog.features.quadrature import Quadrature
-from unfog.maths.arrays import Array, Ints, matvec, pick, settled
-from unfog.maths.gaussian import Belief, Blocks, whole
+from unfog.maths.arrays import Array, Ints, holds_everywhere, matvec, pick
+from unfog.maths.gaussian import Belief, Blocks, as_matrix
 from unfog.maths.random import uniforms
 from unfog.validation import InputError
 
@@ -119,7 +119,7 @@ class Meb(EitherKind):
     def belief(self, parameters: Array, state: State) -> Belief:
         """Around the corrected theta, as wide as V has it."""
         ball, errors, is_late = state.ball, state.errors, state.seen > self.burn + 1
-        if settled(~is_late):
+        if holds_everywhere(~is_late):
             return ball
         xp = errors.__array_namespace__()
         # (V - W)^-1 b = t + R (I - R'W R)^-1 R'W t with V^-1 = R R' and t = V^-1 b.
@@ -164,7 +164,7 @@ def error_of_all(features: FeatureMap, chat: Array, cov: Array, blocks: bool) ->
     if isinstance(features, PerArm):
         error = -features.design(Context(chat, -cov)).cov / features.arms
         errors = xp.broadcast_to(error, (features.arms, *error.shape))
-        return errors if blocks else whole(errors)
+        return errors if blocks else as_matrix(errors)
     arms = xp.broadcast_to(xp.arange(features.arms), (*chat.shape[:-1], features.arms))
     contexts = xp.broadcast_to(chat[..., None, :], (*arms.shape, chat.shape[-1]))
     return -features.over_rounds().design(Context(contexts, -cov)).covariance(arms).mean(-3)

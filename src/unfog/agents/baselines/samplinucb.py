@@ -49,7 +49,7 @@ class Tally(NamedTuple):
         return Context(self.mean, diagonal_matrix(self.spread / xp.maximum(self.number, 1.0)))
 
 
-def none_yet(like: Array) -> Tally:
+def start_averages(like: Array) -> Tally:
     """Before the first reading, for coordinates as many as here: (d,)."""
     xp = like.__array_namespace__()
     return Tally(*[xp.zeros_like(like)] * 3)
@@ -79,7 +79,7 @@ class Averages(Denoiser, Counts):
 
     def start(self, parameters: Context) -> Tally:
         """Nothing read yet."""
-        return none_yet(parameters.mean)
+        return start_averages(parameters.mean)
 
     def predict(self, parameters: Context, state: Tally, noisy: Array) -> Context:
         """The moments of all readings, this one included; the law of contexts for coordinates without any."""
@@ -202,7 +202,7 @@ class Profiles(EitherKind, LooksBack, Reaches):
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """Nothing yet, for any number of arms: only the feature map knows how many there are."""
-        tally = none_yet(known.context_mean) if self.chosen else ()
+        tally = start_averages(known.context_mean) if self.chosen else ()
         return State(np.zeros(1), np.zeros(1), np.zeros(()), tally)
 
     def belief(self, parameters: Constants, state: State) -> Belief:

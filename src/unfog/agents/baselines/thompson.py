@@ -29,7 +29,7 @@ from unfog.agents.baselines.base import Baseline, Ridge, Sizes, State
 from unfog.agents.choose import Thompson
 from unfog.agents.denoise import Identity
 from unfog.agents.learn import Conjugate
-from unfog.channel.knowledge import Knowledge, Shrinkage, as_told
+from unfog.channel.knowledge import Knowledge, Shrinkage, known_shrinkage
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 
@@ -139,7 +139,7 @@ class Centred(Denoiser):
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Shrinkage:
         """The mean, D, and what is left of the context's covariance."""
-        return as_told(known)
+        return known_shrinkage(known)
 
     def predict(self, parameters: Shrinkage, state: tuple[()], noisy: Array) -> Context:
         """N(m + D (y - m), (S_y^-1 + S_x^-1)^-1)."""

@@ -41,12 +41,12 @@ class Largest(Chooser):
 
     def probabilities(self, view: View, draws: Array) -> Array:
         """One for the arm that is chosen, and zero for the others."""
-        return alone(self.bounds(view), draws)
+        return certain_choice(self.bounds(view), draws)
 
     def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
         """The arm and the probabilities, with every number computed once."""
         numbers = self.bounds(view)
-        return for_all(best(numbers), normals), alone(numbers, draws)
+        return for_all(best(numbers), normals), certain_choice(numbers, draws)
 
 
 def best(values: Array) -> Ints:
@@ -77,12 +77,12 @@ def for_all(arm: Ints, normals: Array) -> Ints:
     return arm + xp.zeros(normals.shape[:-1], dtype=arm.dtype)
 
 
-def alone(values: Array, draws: Array) -> Array:
+def certain_choice(values: Array, draws: Array) -> Array:
     """All of the probability on the arm with the largest value: (..., K) -> (..., K).
 
     >>> import numpy as np
-    >>> from unfog.agents.choose.greedy import alone
-    >>> alone(np.array([1.0, 3.0, 2.0]), draws=np.zeros((1, 2))).tolist()
+    >>> from unfog.agents.choose.greedy import certain_choice
+    >>> certain_choice(np.array([1.0, 3.0, 2.0]), draws=np.zeros((1, 2))).tolist()
     [0.0, 1.0, 0.0]
     """
     xp = draws.__array_namespace__()
@@ -115,22 +115,22 @@ class Greedy(Largest):
 
     def bounds(self, view: View) -> Array:
         """The expected scores."""
-        return expected(view)
+        return expected_scores(view)
 
 
-def expected(view: View) -> Array:
+def expected_scores(view: View) -> Array:
     """The expected score of every arm that may be chosen: (..., K).
 
     >>> import numpy as np
     >>> import unfog
-    >>> from unfog.agents.choose.greedy import expected
+    >>> from unfog.agents.choose.greedy import expected_scores
     >>> from unfog.agents.base import View
     >>> from unfog.features import Context
     >>> from unfog.maths.gaussian import Gaussian
     >>> context = Context(np.array([2.0]), np.zeros((1, 1)))
     >>> design = unfog.features.product(np.array([[1.0], [-1.0]])).design(context)
     >>> view = View(context, design, Gaussian(np.array([0.5]), np.eye(1)))
-    >>> expected(view).tolist()
+    >>> expected_scores(view).tolist()
     [1.0, -1.0]
     """
     return view.mask(view.design.scores(view.belief.centre))
@@ -176,15 +176,15 @@ class Epsilon(Chooser):
 
     def choose(self, view: View, normals: Array) -> Ints:
         """The best arm, or any."""
-        return self._draw_arm(view, normals, expected(view))
+        return self._draw_arm(view, normals, expected_scores(view))
 
     def probabilities(self, view: View, draws: Array) -> Array:
         """Its part of the exploration, and the rest for the best arm."""
-        return self._compute_probabilities(view, draws, expected(view))
+        return self._compute_probabilities(view, draws, expected_scores(view))
 
     def choose_with_probabilities(self, view: View, normals: Array, draws: Array) -> tuple[Ints, Array]:
         """The arm and the probabilities, from the same scores."""
-        scores = expected(view)
+        scores = expected_scores(view)
         return self._draw_arm(view, normals, scores), self._compute_probabilities(view, draws, scores)
 
     def _draw_arm(self, view: View, normals: Array, scores: Array) -> Ints:
@@ -199,7 +199,9 @@ class Epsilon(Chooser):
         """The probability of every arm, (..., K)."""
         xp, share = draws.__array_namespace__(), self._exploration(view, draws)[..., None]
         available = xp.ones_like(scores) if view.arms is None else view.arms.astype(scores.dtype)
-        shares: Array = share * available / available.sum(-1)[..., None] + (1 - share) * alone(scores, draws)
+        shares: Array = share * available / available.sum(-1)[..., None] + (1 - share) * certain_choice(
+            scores, draws
+        )
         return shares
 
     def _exploration(self, view: View, like: Array) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from unfog import validation
 from unfog.agents.base import Chooser, View
-from unfog.agents.choose.greedy import TIE, best, expected
+from unfog.agents.choose.greedy import TIE, best, expected_scores
 from unfog.agents.choose.ucb import check_level, moments
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints, pick
@@ -104,7 +104,7 @@ class Ids(Chooser):
 
     def _find_pair(self, view: View, normals: Array) -> Pair:
         """The law to draw the arm from."""
-        closed = None if view.arms is None else _Closed(view.arms, best(expected(view)))
+        closed = None if view.arms is None else _Closed(view.arms, best(expected_scores(view)))
         if self.samples:
             pair = cheapest_pair(*_estimate_by_draws(view, closed, normals[..., :-2], self.samples))
         else:

@@ -11,7 +11,7 @@ from unfog.agents.base import Chooser, View
 from unfog.agents.choose.greedy import TIE, Largest, best, rounds_so_far
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
-from unfog.maths.random import exceeded
+from unfog.maths.random import upper_quantile
 from unfog.validation import InputError
 
 PAIRS = 2**22  # pairs of arms, in all trials, that are compared at once
@@ -63,7 +63,7 @@ class Ucb(Largest):
         if self.growth == 0:
             return view.mask(mean + NormalDist().inv_cdf(self.quantile) * xp.sqrt(variance))
         tail = (1 - self.quantile) / rounds_so_far(view, mean) ** self.growth
-        return view.mask(mean + exceeded(xp.asarray(tail))[..., None] * xp.sqrt(variance))
+        return view.mask(mean + upper_quantile(xp.asarray(tail))[..., None] * xp.sqrt(variance))
 
 
 def moments(view: View) -> tuple[Array, Array]:

@@ -17,8 +17,8 @@ from unfog.agents.denoise.bias import FromEither, spread
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths import kalman
-from unfog.maths.arrays import Array, settled
-from unfog.maths.kalman import Beliefs, Family, Reading, kept
+from unfog.maths.arrays import Array, holds_everywhere
+from unfog.maths.kalman import Beliefs, Family, Reading, information_share
 from unfog.maths.mixture import moments
 from unfog.validation import InputError
 
@@ -210,7 +210,7 @@ class Adaptive(FromEither, Denoiser, PredictsReading, KnowsBias, WeighsHypothese
         """Mean and covariance of this round's context: noisy (..., d), not a number where it was lost."""
         xp, number = noisy.__array_namespace__(), parameters.sizes.shape[0]
         evidence = _weigh_reading(parameters, state, noisy, parameters.mean, parameters.context_cov)
-        gaussian = kalman.weighed(evidence.weights[..., :number], xp.zeros_like(parameters.sizes))
+        gaussian = kalman.apply_bayes(evidence.weights[..., :number], xp.zeros_like(parameters.sizes))
         shift, cov = kalman.hidden_moments(xp.exp(gaussian), evidence.readings, parameters.context_cov)
         belief = Context(parameters.mean + shift, cov)
         if evidence.sampled is None:
@@ -249,8 +249,8 @@ class Adaptive(FromEither, Denoiser, PredictsReading, KnowsBias, WeighsHypothese
         else:
             evidence = _weigh_reading(parameters, state, noisy, parameters.mean, parameters.context_cov)
         groups = zip(parameters.families, state.beliefs, evidence.readings, strict=True)
-        beliefs = tuple(kalman.moved(*group) for group in groups)
-        weights = kalman.switched(evidence.weights, parameters.prior, self.switch)
+        beliefs = tuple(kalman.advance(*group) for group in groups)
+        weights = kalman.mix_with_prior(evidence.weights, parameters.prior, self.switch)
         return State(beliefs, weights, () if evidence.sampled is None else evidence.sampled[1])
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
@@ -266,7 +266,7 @@ def family(group: list[Hypothesis], known: Knowledge, pairs: bool) -> Family:
     hidden = xp.trace(xp.linalg.solve(known.noise_cov, known.context_cov)) / dim * (not pairs)
     keep = xp.ones_like(factors[:, 0])
     if factors.shape[1] > 1:
-        keep = xp.stack([kept(f, p, hidden, dim) for f, p in zip(factors, chances, strict=True)])
+        keep = xp.stack([information_share(f, p, hidden, dim) for f, p in zip(factors, chances, strict=True)])
     walk = xp.asarray([h.step for h in group], dtype=known.noise_cov.dtype)
     return Family(factors, xp.log(chances), keep, walk[:, None, None] * known.bias_cov)
 
@@ -298,14 +298,14 @@ def _weigh_reading(parameters: Parameters, state: State, noisy: Array, centre: A
     """What a noisy context says; of the true one `centre` is known, and `hidden` is the rest's covariance."""
     xp, value = noisy.__array_namespace__(), noisy - centre
     lost = xp.isnan(value)
-    present = None if settled(~lost) else (~lost).astype(value.dtype)
+    present = None if holds_everywhere(~lost) else (~lost).astype(value.dtype)
     groups = zip(parameters.families, state.beliefs, strict=True)
     readings = [kalman.read(*group, parameters.noise_cov, hidden, value, present) for group in groups]
     densities, sampled = [reading.density for reading in readings], None
     if parameters.sample is not None:
-        *sampled, density = mixture.sighted(parameters.sample, state.sample, noisy, present)
+        *sampled, density = mixture.condition(parameters.sample, state.sample, noisy, present)
         densities.append(density[..., None])
-    return Seen(readings, sampled, kalman.weighed(state.weights, xp.concat(densities, axis=-1)))
+    return Seen(readings, sampled, kalman.apply_bayes(state.weights, xp.concat(densities, axis=-1)))
 
 
 def _stack_moments(first: Context, second: Context) -> tuple[Array, Array]:

@@ -87,7 +87,7 @@ def add(tally: Tally | Weighed, observation: Array) -> Tally:
     return Tally(tally.seen + 1, tally.total + observation)
 
 
-def weighed(sight: Sight, tally: Tally) -> Weighed:
+def with_belief(sight: Sight, tally: Tally) -> Weighed:
     """The tally with the belief about the bias, computed once for all uses before the next observation."""
     return Weighed(*tally, *belief(sight, tally))
 
@@ -106,7 +106,7 @@ def spread(mean: Array, cov: Array) -> tuple[Array, Array]:
     return mean, xp.broadcast_to(cov, (*mean.shape, mean.shape[-1]))
 
 
-def certain(mean: Array) -> tuple[Array, Array]:
+def known_belief(mean: Array) -> tuple[Array, Array]:
     """The belief (..., d) and (..., d, d) of a denoiser that is told the bias."""
     xp = mean.__array_namespace__()
     return mean, xp.zeros((*mean.shape, mean.shape[-1]), dtype=mean.dtype)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from unfog.agents.base import Denoiser, Hindsight, KnowsBias, Precomputes, PredictsReading, Privilege, Rewinds
 from unfog.agents.denoise import bias
-from unfog.channel.knowledge import Knowledge, Shrinkage, as_told, posterior_mean
+from unfog.channel.knowledge import Knowledge, Shrinkage, known_shrinkage, posterior_mean
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.linalg import product, solve
@@ -52,7 +52,9 @@ class Exact(bias.FromEither, Denoiser, PredictsReading, KnowsBias, Precomputes, 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The covariances, and the coordinates of the bias."""
         noisy_cov = known.context_cov + known.noise_cov
-        return Parameters(known.context_mean, known.context_cov, noisy_cov, self.sight(known), as_told(known))
+        return Parameters(
+            known.context_mean, known.context_cov, noisy_cov, self.sight(known), known_shrinkage(known)
+        )
 
     def start(self, parameters: Parameters) -> bias.Tally:
         """Nothing observed yet."""
@@ -60,7 +62,7 @@ class Exact(bias.FromEither, Denoiser, PredictsReading, KnowsBias, Precomputes, 
 
     def precompute(self, parameters: Parameters, state: bias.Tally) -> bias.Weighed:
         """The state with the belief about the bias, which both `predict_reading` and `predict` need."""
-        return bias.weighed(parameters.sight, state)
+        return bias.with_belief(parameters.sight, state)
 
     def predict(self, parameters: Parameters, state: bias.Tally | bias.Weighed, noisy: Array) -> Context:
         """The posterior of this round's context."""
@@ -135,7 +137,7 @@ class PlugIn(bias.FromEither, Denoiser, KnowsBias):
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> PluginParameters:
         """The gain, and the coordinates of the bias."""
-        return PluginParameters(as_told(known), self.sight(known))
+        return PluginParameters(known_shrinkage(known), self.sight(known))
 
     def start(self, parameters: PluginParameters) -> bias.Tally:
         """Nothing observed yet."""

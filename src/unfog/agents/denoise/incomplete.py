@@ -17,9 +17,9 @@ from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither, spread
 from unfog.channel.knowledge import Knowledge, masked_inverse
 from unfog.features import Context
-from unfog.maths.arrays import Array, Bools, matvec, settled
+from unfog.maths.arrays import Array, Bools, holds_everywhere, matvec
 from unfog.maths.linalg import inverse, product
-from unfog.maths.trees import either, if_any
+from unfog.maths.trees import if_any, where
 
 
 class Parameters(NamedTuple):
@@ -155,16 +155,16 @@ def posterior_if_news(
     """The posterior where a context has news but is not fully known; elsewhere `known`, which suffices."""
     xp = after.__array_namespace__()
     needs_posterior = is_news(before, after) & xp.isnan(after).any(-1)
-    if settled(~needs_posterior):
+    if holds_everywhere(~needs_posterior):
         return known
-    return if_any(needs_posterior, lambda: either(needs_posterior, posterior(), known), known)
+    return if_any(needs_posterior, lambda: where(needs_posterior, posterior(), known), known)
 
 
 def conditional(mean: Array, cov: Array, known: Array) -> Context:
     """A context c ~ N(mean, cov) given the coordinates of it that are numbers: known (..., d)."""
     xp = known.__array_namespace__()
     hidden = xp.isnan(known)
-    if settled(_has_equal_flags(hidden)):
+    if holds_everywhere(_has_equal_flags(hidden)):
         return Context(xp.where(hidden, mean, known), xp.where(hidden[..., None], cov, 0.0))
     known_mask, hidden_mask = (~hidden).astype(cov.dtype), hidden.astype(cov.dtype)
     gain = product(cov, masked_inverse(cov, known_mask))
@@ -189,7 +189,7 @@ def term_of(parameters: Parameters, noisy: Array, known: Array | None) -> tuple[
     common = _common_term(parameters, noisy, known)
     return (
         common
-        if settled(~is_general)
+        if holds_everywhere(~is_general)
         else if_any(is_general, lambda: _general_term(parameters, noisy, known), common)
     )
 

@@ -12,7 +12,7 @@ from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths import mixture
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.gaussian import inverted
+from unfog.maths.gaussian import invert_covariance
 from unfog.maths.mixture import Points
 
 MOST_ATOMS = 100_000
@@ -155,7 +155,7 @@ class Mixture(Filtered):
         (channel, law), (bias, cov) = parameters, state
         posterior = mixture.posterior(law, channel.noise_cov + cov, noisy - bias)
         mean, context_cov = mixture.quantity(law, posterior)
-        shift, bias_cov = mixture.shared(cov, posterior)
+        shift, bias_cov = mixture.split_noise(cov, posterior)
         return Context(mean, symmetric(context_cov)), State(bias + shift, symmetric(bias_cov))
 
 
@@ -223,16 +223,16 @@ class Empirical(Filtered):
         """The smoothed sample."""
         if known.sample is None:
             raise ValueError(f"{self.name} must be told a sample of contexts")
-        law = deconvolution.smoothed(known.sample, self.atoms, self.bandwidth)
+        law = deconvolution.kernel_law(known.sample, self.atoms, self.bandwidth)
         channel = Channel(law.mean, law.cov + known.noise_cov, known.noise_cov, known.bias_cov)
         return EmpiricalParameters(channel, mixture.points(law.atoms, law.weights), law.kernel)
 
     def seen(self, parameters: EmpiricalParameters, state: State, noisy: Array) -> tuple[Context, State]:
         """The moments of context and bias, the posterior over atoms summed out."""
-        return sighted(parameters, state, noisy)[:2]
+        return condition(parameters, state, noisy)[:2]
 
 
-def sighted(
+def condition(
     parameters: EmpiricalParameters, state: State, noisy: Array, present: Array | None = None
 ) -> tuple[Context, State, Array]:
     """The moments of context and bias given a noisy context, and its log density less that of d ln(2 pi) / 2.
@@ -247,9 +247,9 @@ def sighted(
         mask = present[..., :, None] * present[..., None, :]
         total_cov = mask * total_cov + (1 - present)[..., None] * eye
         value = xp.where(present > 0, value, points.centre)
-    precision, log_det = inverted(total_cov)
+    precision, log_det = invert_covariance(total_cov)
     precision = precision if present is None else mask * precision
-    weights, log_total = mixture.weighed(points, precision, value)
+    weights, log_total = mixture.posterior_weights(points, precision, value)
     mean, spread = mixture.points_moments(points, weights)
     residual, smoothing, gain = value - mean, kernel @ precision, cov @ precision
     remainder = eye - smoothing

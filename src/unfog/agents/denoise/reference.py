@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege, SeesBias
-from unfog.agents.denoise.bias import certain
-from unfog.channel.knowledge import Knowledge, Shrinkage, as_told, posterior_mean
+from unfog.agents.denoise.bias import known_belief
+from unfog.channel.knowledge import Knowledge, Shrinkage, known_shrinkage, posterior_mean
 from unfog.features import Context
 from unfog.maths import mixture
 from unfog.maths.arrays import Array
@@ -52,7 +52,7 @@ class KnownBias(Denoiser, PredictsReading, KnowsBias, SeesBias):
             raise ValueError("known_bias needs a privilege: it must be shown the bias")
         xp = known.context_cov.__array_namespace__()
         variance = xp.linalg.diagonal(known.context_cov + known.noise_cov)
-        return Parameters(as_told(known), privilege.bias, variance)
+        return Parameters(known_shrinkage(known), privilege.bias, variance)
 
     def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
         """The bias of this round, where it drifts."""
@@ -69,7 +69,7 @@ class KnownBias(Denoiser, PredictsReading, KnowsBias, SeesBias):
 
     def bias(self, parameters: Parameters, state: tuple[()]) -> tuple[Array, Array]:
         """The told bias, with certainty."""
-        return certain(parameters.bias)
+        return known_belief(parameters.bias)
 
 
 class AtomsParameters(NamedTuple):
@@ -138,7 +138,7 @@ class KnownBiasAtoms(Denoiser, PredictsReading, KnowsBias, SeesBias):
 
     def bias(self, parameters: AtomsParameters, state: tuple[()]) -> tuple[Array, Array]:
         """The told bias, with certainty."""
-        return certain(parameters.bias)
+        return known_belief(parameters.bias)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,15 @@ from unfog.agents.base import (
 )
 from unfog.agents.denoise import temporal_filter
 from unfog.agents.denoise.bias import spread
-from unfog.agents.denoise.temporal_filter import NEVER, Kept, Marked, State, StateSpace, is_last, when
+from unfog.agents.denoise.temporal_filter import (
+    NEVER,
+    Kept,
+    Marked,
+    State,
+    StateSpace,
+    is_last,
+    number_and_time,
+)
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths.arrays import Array
@@ -111,10 +119,10 @@ class Temporal(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Smooths
 
     def start(self, parameters: StateSpace) -> State:
         """Before the first reading, with an empty window."""
-        xp, first = parameters.mean.__array_namespace__(), temporal_filter.started(parameters)
+        xp, first = parameters.mean.__array_namespace__(), temporal_filter.start(parameters)
         zero = xp.zeros((), dtype=parameters.mean.dtype)
         blank = Marked(*(xp.zeros_like(parameters.mean),) * 2)
-        before = temporal_filter.moved_on(parameters, first, zero)
+        before = temporal_filter.advance(parameters, first, zero)
         empty = Kept(zero + NEVER, zero, before, parameters.white, blank, blank)
         window = (empty,) * (self.window if self.pairs else 0)
         return State(first, zero, zero + NEVER, window, zero)
@@ -125,30 +133,30 @@ class Temporal(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Smooths
 
     def stamp(self, state: State, moment: Moment) -> Moment:
         """The moment with its number and time filled in."""
-        number, at = when(moment, state)
+        number, at = number_and_time(moment, state)
         return Moment(number, at, moment.noise)
 
     def before(self, parameters: StateSpace, state: State, moment: Moment) -> Ready:
         """The belief moved to the time of a reading, by default one unit after the last."""
         xp = parameters.mean.__array_namespace__()
-        number, at = when(moment, state)
+        number, at = number_and_time(moment, state)
         length = temporal_filter.since(parameters, state.number, state.at, at)
         if xp is np:
             _check_times(parameters, state, at, length)
         noise = parameters.white if moment.noise is None else _noise_root(moment.noise, parameters.mean)
-        return Ready(state, temporal_filter.moved_on(parameters, state.belief, length), at, number, noise)
+        return Ready(state, temporal_filter.advance(parameters, state.belief, length), at, number, noise)
 
     def predict(self, parameters: StateSpace, state: State | Ready, noisy: Array) -> Context:
         """The posterior of this moment's context: noisy (..., d), not a number where it was lost."""
         ready, marked = self._make_ready(parameters, state), temporal_filter.mark(noisy)
-        context, reading = temporal_filter.seen_at(parameters, ready.belief, ready.at)
+        context, reading = temporal_filter.beliefs_at(parameters, ready.belief, ready.at)
         posterior = context.condition_on(reading, ready.noise, marked.values - parameters.mean, marked.lost())
         return Context(parameters.mean + posterior.mean, posterior.cov())
 
     def predict_reading(self, parameters: StateSpace, state: State | Ready) -> tuple[Array, Array]:
         """The moments of the reading under the belief at its time."""
         ready = self._make_ready(parameters, state)
-        _, reading = temporal_filter.seen_at(parameters, ready.belief, ready.at)
+        _, reading = temporal_filter.beliefs_at(parameters, ready.belief, ready.at)
         return parameters.mean + reading.mean, (reading.root**2).sum(-1) + (ready.noise**2).sum(-1)
 
     def update(
@@ -166,7 +174,7 @@ class Temporal(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Smooths
         filter_record = temporal_filter.after_reading if context is None else temporal_filter.after
         belief, window = filter_record(parameters, record.belief, record), ready.state.window
         return State(
-            belief, ready.at, ready.number, temporal_filter.with_one(window, record), ready.state.stale
+            belief, ready.at, ready.number, temporal_filter.append_record(window, record), ready.state.stale
         )
 
     def bias(self, parameters: StateSpace, state: State) -> tuple[Array, Array]:
@@ -190,7 +198,7 @@ class Temporal(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Smooths
         moment: Moment,
     ) -> tuple[State, Context]:
         """Learn from the true context of any reading."""
-        number, at = when(moment, state)
+        number, at = number_and_time(moment, state)
         marks = temporal_filter.mark(noisy), temporal_filter.mark(after)
         record = Kept(number, at, state.belief, parameters.white, *marks)
         if after.__array_namespace__() is not np or is_last(state, number, before, after):
@@ -199,12 +207,12 @@ class Temporal(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Smooths
 
     def smooth(self, parameters: StateSpace, state: State, moment: Moment, known: Array) -> Context:
         """The context given all readings and true contexts since then."""
-        number, _ = when(moment, state)
+        number, _ = number_and_time(moment, state)
         matches = [record.number == number for record in state.window]
         first = next((i for i, is_match in enumerate(matches) if is_match.any()), None)
         if first is None:
             raise InputError("round", float(number.max()), "one of the last that are kept in the window")
-        replay = temporal_filter.replayed(parameters, state.window[first:], matches[first:])
+        replay = temporal_filter.replay(parameters, state.window[first:], matches[first:])
         return temporal_filter.exact(parameters, replay.context, temporal_filter.mark(known))
 
     def value_of_reveal(self, parameters: StateSpace, state: State) -> Array:
@@ -214,14 +222,14 @@ class Temporal(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Smooths
         record = Kept(state.number, state.at, state.belief, parameters.white, everything, everything)
         without = self._remaining_variance(parameters, state.belief, state.at)
         return without - self._remaining_variance(
-            parameters, temporal_filter.known(parameters, state.belief, record), state.at
+            parameters, temporal_filter.condition_on_truth(parameters, state.belief, record), state.at
         )
 
     def _remaining_variance(self, model: StateSpace, belief: Belief, at: Array) -> Array:
         """The variance left of a context `ahead` from now after its reading, in units of the prior's."""
         xp = at.__array_namespace__()
-        future = temporal_filter.moved_on(model, belief, xp.asarray(self.ahead, dtype=at.dtype))
-        context, reading = temporal_filter.seen_at(model, future, at + self.ahead)
+        future = temporal_filter.advance(model, belief, xp.asarray(self.ahead, dtype=at.dtype))
+        context, reading = temporal_filter.beliefs_at(model, future, at + self.ahead)
         posterior = context.condition_on(reading, model.white, xp.zeros_like(context.mean))
         variance: Array = ((posterior.root / model.scale[:, None]) ** 2).sum((-2, -1))
         return variance

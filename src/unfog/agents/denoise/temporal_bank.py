@@ -30,14 +30,14 @@ from unfog.agents.base import (
 from unfog.agents.denoise import temporal, temporal_filter
 from unfog.agents.denoise.temporal import Temporal
 from unfog.agents.denoise.temporal_filter import Marked, StateSpace
-from unfog.channel.dynamics import Dynamics, Moving, untimed
+from unfog.channel.dynamics import Dynamics, Moving, without_time
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
 from unfog.maths import kalman
 from unfog.maths.arrays import Array
 from unfog.maths.kalman import Belief
 from unfog.maths.mixture import moments
-from unfog.maths.trees import each
+from unfog.maths.trees import map_arrays
 from unfog.validation import InputError
 
 MOST = 15  # sizes, and speeds
@@ -180,7 +180,7 @@ class TemporalBank(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Val
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
         """The parts and how they move under every hypothesis."""
-        dynamics = known.dynamics or untimed(known.context_cov, known.noise_cov, known.bias_cov)
+        dynamics = known.dynamics or without_time(known.context_cov, known.noise_cov, known.bias_cov)
         priors = self.hypotheses(dynamics)
         model = stack_state_spaces(known, dynamics, list(priors))
         xp = known.context_cov.__array_namespace__()
@@ -191,7 +191,9 @@ class TemporalBank(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Val
         """Before the first reading, with an empty window."""
         xp, first = parameters.prior.__array_namespace__(), self.filter.start(parameters.model)
         window = tuple(
-            record._replace(**{name: each(lambda x: x[None], record._asdict()[name]) for name in SHARED})
+            record._replace(
+                **{name: map_arrays(lambda x: x[None], record._asdict()[name]) for name in SHARED}
+            )
             for record in first.window
         )
         at, number, stale = (x[None] for x in (first.at, first.number, first.stale))
@@ -211,13 +213,15 @@ class TemporalBank(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Val
     def before(self, parameters: Parameters, state: State, moment: Moment) -> Ready:
         """All beliefs moved to the time of a reading, and the weights mixed with their prior."""
         ready = self.filter.before(parameters.model, state.filters, _add_hypothesis_axis(parameters, moment))
-        return Ready(ready, kalman.switched(state.weights, parameters.prior, self.switch))
+        return Ready(ready, kalman.mix_with_prior(state.weights, parameters.prior, self.switch))
 
     def predict(self, parameters: Parameters, state: State | Ready, noisy: Array) -> Context:
         """Mean and covariance of this moment's context: noisy (..., d), not a number where it was lost."""
         xp, ready = noisy.__array_namespace__(), self._make_ready(parameters, state)
         beliefs = self.filter.predict(parameters.model, ready.filters, noisy[..., None, :])
-        weights = kalman.weighed(ready.weights, reading_log_density(parameters.model, ready.filters, noisy))
+        weights = kalman.apply_bayes(
+            ready.weights, reading_log_density(parameters.model, ready.filters, noisy)
+        )
         return Context(*moments(xp.exp(weights), *beliefs))
 
     def predict_reading(self, parameters: Parameters, state: State | Ready) -> tuple[Array, Array]:
@@ -234,7 +238,9 @@ class TemporalBank(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Val
         """All beliefs and weights after a reading and, where it is shown at once, its true context."""
         xp, ready = noisy.__array_namespace__(), self._make_ready(parameters, state)
         filters = self.filter.update(parameters.model, ready.filters, noisy[..., None, :], None)
-        weights = kalman.weighed(ready.weights, reading_log_density(parameters.model, ready.filters, noisy))
+        weights = kalman.apply_bayes(
+            ready.weights, reading_log_density(parameters.model, ready.filters, noisy)
+        )
         after = State(filters, weights)
         if context is None:
             return after
@@ -264,7 +270,7 @@ class TemporalBank(Denoiser, PredictsReading, Corrects, KnowsBias, UsesTime, Val
         )
         known = before[..., None, :], after[..., None, :]
         filters, beliefs = self.filter.reopen(model, state.filters, noisy[..., None, :], *known, wide_moment)
-        updated = kalman.weighed(
+        updated = kalman.apply_bayes(
             state.weights, context_log_density(model, state.filters, *known, wide_moment)
         )
         weights = xp.where(is_news(before, after)[..., None], updated, state.weights)
@@ -307,7 +313,7 @@ def bias_moves(dynamics: Dynamics) -> bool:
     )
 
 
-def scaled(dynamics: Dynamics, factors: Factors) -> Dynamics:
+def scale_dynamics(dynamics: Dynamics, factors: Factors) -> Dynamics:
     """The constants of time under one hypothesis."""
 
     def times(part: Moving, factor: float) -> Moving:
@@ -325,7 +331,7 @@ def scaled(dynamics: Dynamics, factors: Factors) -> Dynamics:
 def stack_state_spaces(known: Knowledge, dynamics: Dynamics, hypotheses: list[Factors]) -> StateSpace:
     """The parts under every hypothesis: start, steps and white have an axis of these in front."""
     clocks = [
-        temporal_filter.build_state_space(known._replace(dynamics=scaled(dynamics, hypothesis)))
+        temporal_filter.build_state_space(known._replace(dynamics=scale_dynamics(dynamics, hypothesis)))
         for hypothesis in hypotheses
     ]
     xp = known.context_cov.__array_namespace__()
@@ -338,7 +344,7 @@ def stack_state_spaces(known: Knowledge, dynamics: Dynamics, hypotheses: list[Fa
 def reading_log_density(model: StateSpace, ready: temporal.Ready, noisy: Array) -> Array:
     """The log density of a reading (..., d), given all before it, under every hypothesis: (..., H)."""
     marked = temporal_filter.mark(noisy[..., None, :])
-    _, reading = temporal_filter.seen_at(model, ready.belief, ready.at)
+    _, reading = temporal_filter.beliefs_at(model, ready.belief, ready.at)
     return reading.density(ready.noise, marked.values - model.mean, marked.lost())
 
 
@@ -346,10 +352,10 @@ def context_log_density(
     model: StateSpace, state: temporal_filter.State, before: Array, after: Array, moment: Moment
 ) -> Array:
     """The log density of newly known coordinates of a context, (..., 1, d), given all else: (..., H)."""
-    number, at = temporal_filter.when(moment, state)
+    number, at = temporal_filter.number_and_time(moment, state)
     new, old = temporal_filter.mark(after), temporal_filter.mark(before)
     if after.__array_namespace__() is not np or temporal_filter.is_last(state, number, before, after):
-        context, _ = temporal_filter.seen_at(model, state.belief, at)
+        context, _ = temporal_filter.beliefs_at(model, state.belief, at)
         return _log_density(model, context, new._replace(there=new.there * (1 - old.there)))
     matches = [record.number == number for record in state.window]
     first = next((i for i, is_match in enumerate(matches) if is_match.any()), None)
@@ -359,7 +365,7 @@ def context_log_density(
         record._replace(known=record.known._replace(there=record.known.there * ~is_match[..., None]))
         for record, is_match in zip(state.window[first:], matches[first:], strict=True)
     ]
-    context = temporal_filter.replayed(model, tuple(without), matches[first:]).context
+    context = temporal_filter.replay(model, tuple(without), matches[first:]).context
     difference: Array = _log_density(model, context, new) - _log_density(model, context, old)
     return np.where(np.logical_or.reduce(matches), difference, 0.0)
 

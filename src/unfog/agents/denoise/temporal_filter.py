@@ -24,13 +24,13 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.agents.base import Moment
-from unfog.channel.dynamics import Dynamics, Moving, untimed
+from unfog.channel.dynamics import Dynamics, Moving, without_time
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.maths.arrays import Array, Bools, diagonal_matrix, matvec, settled
+from unfog.maths.arrays import Array, Bools, diagonal_matrix, holds_everywhere, matvec
 from unfog.maths.gaussian import singular_root
 from unfog.maths.kalman import Belief
-from unfog.maths.trees import each
+from unfog.maths.trees import map_arrays
 from unfog.validation import InputError
 
 # In deviations of the context: the noise of an exact observation, so that S^(1/2) has an inverse.
@@ -63,7 +63,7 @@ class Marked(NamedTuple):
     def lost(self) -> Bools | None:
         """Where values are lost; None if none is known to be."""
         is_there = self.there > 0
-        return None if settled(is_there) else ~is_there
+        return None if holds_everywhere(is_there) else ~is_there
 
 
 class Kept(NamedTuple):
@@ -109,7 +109,7 @@ class _Component(NamedTuple):
 
 def build_state_space(known: Knowledge) -> StateSpace:
     """The parts that agents are told of; without constants of time, rounds are independent but for a bias."""
-    dynamics = known.dynamics or untimed(known.context_cov, known.noise_cov, known.bias_cov)
+    dynamics = known.dynamics or without_time(known.context_cov, known.noise_cov, known.bias_cov)
     components = _list_components(dynamics)
     components = [*(c for c in components if c.step is not None), *(c for c in components if c.step is None)]
     moving = [c.step for c in components if c.step is not None]
@@ -161,7 +161,7 @@ def _block_diagonal(roots: list[Array], parts: int) -> Array:
     return xp.concat(columns, axis=-1)
 
 
-def started(model: StateSpace) -> Belief:
+def start(model: StateSpace) -> Belief:
     """The belief before the first reading."""
     xp = model.start.__array_namespace__()
     return Belief(xp.zeros(model.start.shape[:-1], dtype=model.start.dtype), model.start)
@@ -191,7 +191,7 @@ def step(model: StateSpace, length: Array) -> tuple[Array, Array]:
     return xp.repeat(decay_factors(model, length), d, axis=-1), model.steps * factors[..., None, :]
 
 
-def moved_on(model: StateSpace, belief: Belief, length: Array) -> Belief:
+def advance(model: StateSpace, belief: Belief, length: Array) -> Belief:
     """The belief after a step of time (...,); its rows beyond the state stay as they are."""
     keeps, adds = step(model, length)
     extra = belief.mean.shape[-1] - keeps.shape[-1]
@@ -224,7 +224,7 @@ def rows(model: StateSpace, at: Array) -> tuple[Array, Array]:
     return wide(weights * model.in_context), wide(weights)
 
 
-def seen_at(model: StateSpace, belief: Belief, at: Array) -> tuple[Belief, Belief]:
+def beliefs_at(model: StateSpace, belief: Belief, at: Array) -> tuple[Belief, Belief]:
     """The beliefs about the context at a time (...,) and its reading without white noise, both less mu_c."""
     n = model.start.shape[-1]
     state = Belief(belief.mean[..., :n], belief.root[..., :n, :])
@@ -246,23 +246,23 @@ def mark(values: Array) -> Marked:
     return Marked(xp.where(is_lost, 0.0, values), (~is_lost).astype(values.dtype))
 
 
-def with_one(window: tuple[Kept, ...], record: Kept) -> tuple[Kept, ...]:
+def append_record(window: tuple[Kept, ...], record: Kept) -> tuple[Kept, ...]:
     """The window with one more reading and without the oldest; an empty window stays empty."""
     if not window:
         return window
     if window[-1].noisy.values.shape != record.noisy.values.shape:  # trials differ from the first reading on
-        window = each(lambda x, like: np.broadcast_to(x, like.shape), window, (record,) * len(window))
+        window = map_arrays(lambda x, like: np.broadcast_to(x, like.shape), window, (record,) * len(window))
     return (*window[1:], record)
 
 
 def after(model: StateSpace, belief: Belief, record: Kept) -> Belief:
     """The belief after a reading and what is known of its context."""
-    return known(model, after_reading(model, belief, record), record)
+    return condition_on_truth(model, after_reading(model, belief, record), record)
 
 
 def after_reading(model: StateSpace, belief: Belief, record: Kept) -> Belief:
     """The belief after a reading alone."""
-    _, reading = seen_at(model, belief, record.at)
+    _, reading = beliefs_at(model, belief, record.at)
     return belief.condition_on(reading, record.noise, record.noisy.values - model.mean, record.noisy.lost())
 
 
@@ -273,16 +273,16 @@ def least(model: StateSpace) -> Array:
     return root
 
 
-def known(model: StateSpace, belief: Belief, record: Kept) -> Belief:
+def condition_on_truth(model: StateSpace, belief: Belief, record: Kept) -> Belief:
     """The belief after a true context, as far as that is known."""
     hidden = record.known.lost()
-    if hidden is not None and settled(hidden):
+    if hidden is not None and holds_everywhere(hidden):
         return belief
-    context, _ = seen_at(model, belief, record.at)
+    context, _ = beliefs_at(model, belief, record.at)
     return belief.condition_on(context, least(model), record.known.values - model.mean, hidden)
 
 
-def when(moment: Moment, state: State) -> tuple[Array, Array]:
+def number_and_time(moment: Moment, state: State) -> tuple[Array, Array]:
     """Number and time of a reading, (...,) each: by default the next number, and the number as the time."""
     xp, dtype = state.at.__array_namespace__(), state.at.dtype
     number = state.number + 1 if moment.number is None else xp.asarray(moment.number, dtype=dtype)
@@ -293,13 +293,13 @@ def when(moment: Moment, state: State) -> tuple[Array, Array]:
 
 def is_last(state: State, number: Array, before: Array, after: Array) -> bool:
     """Whether this is the last reading, and nothing that was known of its context has changed."""
-    return settled(state.number == number) and settled(np.isnan(before) | (before == after))
+    return holds_everywhere(state.number == number) and holds_everywhere(np.isnan(before) | (before == after))
 
 
 def at_once(model: StateSpace, state: State, record: Kept, before: Marked) -> tuple[State, Context]:
     """Learn from the context of the last reading: the state has not moved since."""
     update = record._replace(known=record.known._replace(there=record.known.there * (1 - before.there)))
-    belief, window = known(model, state.belief, update), state.window
+    belief, window = condition_on_truth(model, state.belief, update), state.window
     if window:
         window = (*window[:-1], window[-1]._replace(known=record.known))
     return state._replace(belief=belief, window=window), _current_context(model, belief, record)
@@ -329,9 +329,9 @@ def late(model: StateSpace, state: State, record: Kept, news: Bools) -> tuple[St
         entry._replace(known=_merge(is_match, record.known, entry.known))
         for entry, is_match in zip(window[start:], matches[start:], strict=True)
     ]
-    replay = replayed(model, tuple(updated), matches[start:])
-    state = state._replace(belief=replay.belief, window=(*window[:start], *replay.window))
-    return state, exact(model, replay.context, record.known)
+    result = replay(model, tuple(updated), matches[start:])
+    state = state._replace(belief=result.belief, window=(*window[:start], *result.window))
+    return state, exact(model, result.context, record.known)
 
 
 def since(model: StateSpace, number: Array, last: Array, at: Array) -> Array:
@@ -342,14 +342,14 @@ def since(model: StateSpace, number: Array, last: Array, at: Array) -> Array:
     return length
 
 
-def replayed(model: StateSpace, window: tuple[Kept, ...], matches: list[Bools]) -> Replay:
+def replay(model: StateSpace, window: tuple[Kept, ...], matches: list[Bools]) -> Replay:
     """Filter readings again from the first on; `matches` marks the reading whose context is asked for."""
     n, d = model.start.shape[-1], model.mean.shape[0]
     moved, records = _append_copy(window[0].belief, d), [window[0]]
     belief = _store_copy(model, after(model, moved, window[0]), window[0].at, matches[0])
     for record, is_match in zip(window[1:], matches[1:], strict=True):
         last = records[-1]
-        moved = moved_on(model, belief, since(model, last.number, last.at, record.at))
+        moved = advance(model, belief, since(model, last.number, last.at, record.at))
         records.append(record._replace(belief=_drop_copy(moved, n, d)))
         belief = _store_copy(model, after(model, moved, record), record.at, is_match)
     copy = Belief(belief.mean[..., n:], belief.root[..., n:, :])
@@ -367,8 +367,8 @@ def _append_copy(belief: Belief, d: int) -> Belief:
 def _store_copy(model: StateSpace, belief: Belief, at: Array, is_match: Bools) -> Belief:
     """The belief with the context of this moment stored as the copy, where it is the one asked for."""
     xp, n = belief.mean.__array_namespace__(), model.start.shape[-1]
-    context, _ = seen_at(model, belief, at)
-    if settled(~is_match):
+    context, _ = beliefs_at(model, belief, at)
+    if holds_everywhere(~is_match):
         return belief
     mean = xp.where(is_match[..., None], context.mean, belief.mean[..., n:])
     root = xp.where(is_match[..., None, None], context.root, belief.root[..., n:, :])
@@ -410,7 +410,7 @@ def _merge(condition: Bools, first: Marked, second: Marked) -> Marked:
 
 def _current_context(model: StateSpace, belief: Belief, record: Kept) -> Context:
     """The context of a reading under a belief at its time; exact where it is known."""
-    return exact(model, seen_at(model, belief, record.at)[0], record.known)
+    return exact(model, beliefs_at(model, belief, record.at)[0], record.known)
 
 
 def exact(model: StateSpace, belief: Belief, known: Marked) -> Context:

@@ -10,7 +10,7 @@ from unfog.agents.denoise.bias import FromEither, spread
 from unfog.channel.knowledge import Knowledge
 from unfog.channel.noise import Fit, Sums, bias, fit
 from unfog.features import Context
-from unfog.maths.arrays import Array, diagonal_matrix, matvec, settled, stretch
+from unfog.maths.arrays import Array, diagonal_matrix, holds_everywhere, matvec, stretch
 from unfog.maths.linalg import inverse, product
 
 
@@ -223,7 +223,7 @@ def _add_round(parameters: Parameters, state: State, noisy: Array, known: Array,
 def _replace_round(parameters: Parameters, state: State, noisy: Array, before: Array, after: Array) -> State:
     """The state after a round's context became known: a measurement becomes a pair, or a pair changes."""
     (old, was_pair), (new, is_pair) = _pair(noisy, before), _pair(noisy, after)
-    pairs = state.pairs if settled(was_pair == 0) else state.pairs.plus(old, -was_pair)
+    pairs = state.pairs if holds_everywhere(was_pair == 0) else state.pairs.plus(old, -was_pair)
     return State(pairs.plus(new, is_pair), state.alone.plus(noisy - parameters.mean, was_pair - is_pair))
 
 

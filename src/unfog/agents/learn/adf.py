@@ -8,14 +8,14 @@ from unfog import validation
 from unfog.agents.base import Evidence, Grows, Learner, ReplacesTerms, Term
 from unfog.agents.learn import revisable
 from unfog.agents.learn.logistic import PROBIT
-from unfog.agents.learn.revisable import State, measured, whitened, whitened_mean
+from unfog.agents.learn.revisable import State, term_value, whiten, whiten_mean
 from unfog.channel.knowledge import Knowledge
 from unfog.features.base import quadratic_form
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, Bools, matvec
-from unfog.maths.gaussian import Belief, Gaussian, whole
+from unfog.maths.gaussian import Belief, Gaussian, as_matrix
 from unfog.maths.logistic import sigmoid, softplus
-from unfog.maths.trees import either
+from unfog.maths.trees import where
 
 NODES = np.linspace(-1.0, 1.0, 80)
 REACH = 6.0  # prior standard deviations from the mode: the posterior falls at least as fast as the prior
@@ -70,7 +70,7 @@ class Adf(Grows, Learner):
 
     def start(self, known: Knowledge, rounds: int | None) -> Gaussian:
         """The prior."""
-        return gaussian.from_moments(known.prior_mean, whole(known.prior_cov))
+        return gaussian.from_moments(known.prior_mean, as_matrix(known.prior_cov))
 
     def grow(self, old: Knowledge, new: Knowledge, state: Gaussian) -> Gaussian:
         """The state with the prior of the new arms."""
@@ -209,7 +209,7 @@ class Sites(Grows, Learner, ReplacesTerms):
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """The state with the prior of the new arms."""
-        return revisable.grown(old.prior_cov, state, self.start(new, None))
+        return revisable.extend_state(old.prior_cov, state, self.start(new, None))
 
     def belief(self, parameters: Array, state: State) -> Belief:
         """The prior and all sites."""
@@ -235,11 +235,11 @@ class Sites(Grows, Learner, ReplacesTerms):
         sign = (2 * reward - 1) / xp.sqrt(1 + PROBIT * new.variance)
         value, error = measurement(sign * mean, sign**2 * variance)
         site = Term(new.row, error / sign**2, value / sign)
-        return site if old is None else either(proper, site, old)
+        return site if old is None else where(proper, site, old)
 
     def replace(self, parameters: Array, state: State, old: Term | None, new: Term, reward: Array) -> State:
         """The belief with one site in place of another, or with one more."""
-        return revisable.replaced(parameters, state, old, new, reward)
+        return revisable.replace_term(parameters, state, old, new, reward)
 
 
 def _cavity(
@@ -247,13 +247,13 @@ def _cavity(
 ) -> tuple[Array, Array, Bools]:
     """Mean and variance of a row's score without the old site, and whether they have enough digits."""
     xp = row.__array_namespace__()
-    half, centre = whitened(prior_cov, state, row), whitened_mean(prior_cov, state)
+    half, centre = whiten(prior_cov, state, row), whiten_mean(prior_cov, state)
     mean, variance = xp.vecdot(half, centre), xp.vecdot(half, half)
     if old is None:
         return mean, variance, xp.ones(mean.shape, dtype=bool)
-    old_half = whitened(prior_cov, state, old.row)
+    old_half = whiten(prior_cov, state, old.row)
     left = old.variance - xp.vecdot(old_half, old_half)
     proper = left > xp.finfo(row.dtype).eps ** 0.5 * old.variance
     left, cross = xp.where(proper, left, old.variance), xp.vecdot(half, old_half)
-    surprise = measured(old, reward) - xp.vecdot(old_half, centre)
+    surprise = term_value(old, reward) - xp.vecdot(old_half, centre)
     return mean - cross * surprise / left, variance + cross**2 / left, proper

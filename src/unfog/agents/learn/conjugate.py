@@ -46,7 +46,7 @@ class Conjugate(Grows, Learner):
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """The state with the prior of the new arms."""
-        return gaussian.grown(state, self.start(new, None))
+        return gaussian.extend_belief(state, self.start(new, None))
 
     def belief(self, parameters: Array, state: State) -> Belief:
         """The posterior, which is the state itself."""

@@ -7,7 +7,7 @@ from unfog import validation
 from unfog.agents.base import Evidence, Grows, Hindsight
 from unfog.agents.learn.conjugate import reward_variance
 from unfog.agents.learn.hindsight import FromNoisy
-from unfog.channel.knowledge import Knowledge, as_told, posterior_mean
+from unfog.channel.knowledge import Knowledge, known_shrinkage, posterior_mean
 from unfog.features import Context, FeatureMap
 from unfog.features.base import Liftable, Sloped
 from unfog.maths import gaussian
@@ -107,7 +107,7 @@ class Coupled(Grows, FromNoisy):
         """The noise of rewards, and the channel."""
         xp = known.bias_cov.__array_namespace__()
         zeros = xp.zeros_like(known.context_mean)
-        return Parameters(reward_variance(known), Hindsight(as_told(known), zeros, known.bias_cov))
+        return Parameters(reward_variance(known), Hindsight(known_shrinkage(known), zeros, known.bias_cov))
 
     def start(self, known: Knowledge, rounds: int | None) -> State:
         """The prior, in which theta does not depend on the bias."""
@@ -119,7 +119,7 @@ class Coupled(Grows, FromNoisy):
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """The state with the prior of the new arms, which does not depend on the bias."""
-        return state._replace(theta=gaussian.grown(state.theta, self.start(new, None).theta))
+        return state._replace(theta=gaussian.extend_belief(state.theta, self.start(new, None).theta))
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
         """The belief from rewards alone: the denoiser knows what noisy contexts say of the bias."""

@@ -28,7 +28,7 @@ from unfog.agents.base import Evidence, Grows, Learner, RunsChain
 from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, matvec
-from unfog.maths.gaussian import Gaussian, certain, whole
+from unfog.maths.gaussian import Gaussian, as_matrix, certain
 from unfog.maths.logistic import sigmoid, softplus
 
 PROBIT = np.pi / 8
@@ -58,10 +58,10 @@ def blank(known: Knowledge, rounds: int | None, marginal: bool) -> History:
 def add(past: History, evidence: Evidence, reward: Array) -> History:
     """One more round and its reward (...,)."""
     spreads = past.spreads
-    rows = put(past, past.rows, evidence.row()[..., None], -1)
-    rewards = put(past, past.rewards, reward[..., None], -1)
+    rows = write_entry(past, past.rows, evidence.row()[..., None], -1)
+    rewards = write_entry(past, past.rewards, reward[..., None], -1)
     if spreads is not None:
-        spreads = put(past, spreads, evidence.covariance()[..., None, :, :], -3)
+        spreads = write_entry(past, spreads, evidence.covariance()[..., None, :, :], -3)
     return past._replace(rows=rows, rewards=rewards, spreads=spreads, seen=past.seen + 1)
 
 
@@ -77,7 +77,7 @@ class Slots(Protocol):
         """0, 1, ..., n - 1, (n,), where it has fixed size; None where it grows."""
 
 
-def put(past: Slots, old: Array, new: Array, axis: int) -> Array:
+def write_entry(past: Slots, old: Array, new: Array, axis: int) -> Array:
     """The array with one more entry along an axis: in its slot, or at the end."""
     xp = new.__array_namespace__()
     if past.slots is not None:
@@ -124,7 +124,7 @@ class Prior(NamedTuple):
 
 def prior(known: Knowledge) -> Prior:
     """The prior in the form that the posterior needs."""
-    return Prior(known.prior_mean, np.asarray(np.linalg.inv(whole(known.prior_cov)), np.float64))
+    return Prior(known.prior_mean, np.asarray(np.linalg.inv(as_matrix(known.prior_cov)), np.float64))
 
 
 def energy(prior: Prior, past: History, theta: Array) -> Array:

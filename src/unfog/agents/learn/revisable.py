@@ -34,7 +34,7 @@ from unfog.maths import gaussian
 from unfog.maths.arrays import Array, Bools, matvec
 from unfog.maths.gaussian import Belief, Blocks, Gaussian
 from unfog.maths.linalg import inverse_root
-from unfog.maths.trees import changed, if_any
+from unfog.maths.trees import if_any, update_where
 
 LEAST = 0.5  # share of the variance that must remain: at most one binary digit is lost
 
@@ -121,7 +121,7 @@ class Revisable(Grows, Learner, ReplacesTerms):
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """The state with the prior of the new arms."""
-        return grown(old.prior_cov, state, self.start(new, None))
+        return extend_state(old.prior_cov, state, self.start(new, None))
 
     def belief(self, parameters: Parameters, state: State) -> Belief:
         """The posterior."""
@@ -145,7 +145,7 @@ class Revisable(Grows, Learner, ReplacesTerms):
         self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
     ) -> State:
         """The belief with one round's term replaced by another, or with one more."""
-        return replaced(parameters.prior_cov, state, old, new, reward)
+        return replace_term(parameters.prior_cov, state, old, new, reward)
 
 
 def start(known: Knowledge) -> State:
@@ -157,7 +157,7 @@ def start(known: Knowledge) -> State:
     return State(sums[0], sums[1], inverse_root(precision))
 
 
-def grown(prior_cov: Array, state: State, fresh: State) -> State:
+def extend_state(prior_cov: Array, state: State, fresh: State) -> State:
     """The state with the prior of new entries at the end of theta, taken from a fresh, longer state."""
     if prior_cov.ndim == 3:
         precision = _extend(state.precision, fresh.precision, -3)
@@ -180,33 +180,33 @@ def belief(prior_cov: Array, state: State) -> Belief:
     return Gaussian(mean, root) if prior_cov.ndim == 2 else Blocks(mean, root)
 
 
-def measured(term: Term, reward: Array) -> Array:
+def term_value(term: Term, reward: Array) -> Array:
     """The value of a term: its own if it has one, else the reward."""
     return reward if isinstance(term.value, tuple) else term.value
 
 
-def replaced(prior_cov: Array, state: State, old: Term | None, new: Term, reward: Array) -> State:
+def replace_term(prior_cov: Array, state: State, old: Term | None, new: Term, reward: Array) -> State:
     """The state with one round's term replaced by another, or with one more."""
     if old is None:
-        return _add_term(prior_cov, state, new, measured(new, reward))
+        return _add_term(prior_cov, state, new, term_value(new, reward))
     batch = new.row.shape[:-1]
-    was, now = (_broadcast(measured(term, reward), batch) for term in (old, new))
+    was, now = (_broadcast(term_value(term, reward), batch) for term in (old, new))
     state, old, new = (
         _broadcast_state(prior_cov, batch, state),
         _broadcast_term(batch, old),
         _broadcast_term(batch, new),
     )
     is_news = (old.row != new.row).any(-1) | (old.variance != new.variance) | (was != now)
-    return changed(is_news, partial(_replace_term, prior_cov), state, old, new, was, now)
+    return update_where(is_news, partial(_replace_term, prior_cov), state, old, new, was, now)
 
 
-def whitened(prior_cov: Array, state: State, vector: Array) -> Array:
+def whiten(prior_cov: Array, state: State, vector: Array) -> Array:
     """The product root' vector, (..., m); two rows' inner product then is the covariance of their scores."""
     half = matvec(state.root.mT, _as_blocks(prior_cov, vector))
     return half.reshape(*half.shape[: half.ndim - prior_cov.ndim + 1], vector.shape[-1])
 
 
-def whitened_mean(prior_cov: Array, state: State) -> Array:
+def whiten_mean(prior_cov: Array, state: State) -> Array:
     """The product root' b, (..., m): its inner product with a whitened row is the mean of the row's score."""
     half = matvec(state.root.mT, state.natural_mean.value)
     return half.reshape(*half.shape[: half.ndim - prior_cov.ndim + 1], -1)
@@ -231,7 +231,9 @@ def _repair_root(lost: Bools, root: Array, precision: Array) -> Array:
     """The root, recomputed where it lost digits, which is rare after the first rounds."""
     return if_any(
         lost,
-        lambda: changed(lost, lambda _, changed_precision: inverse_root(changed_precision), root, precision),
+        lambda: update_where(
+            lost, lambda _, changed_precision: inverse_root(changed_precision), root, precision
+        ),
         root,
     )
 

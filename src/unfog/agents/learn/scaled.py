@@ -128,7 +128,7 @@ class Scaled(Grows, Learner):
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """The state with the prior of the new arms, at every scale."""
-        return state._replace(beliefs=gaussian.grown(state.beliefs, self.start(new, None).beliefs))
+        return state._replace(beliefs=gaussian.extend_belief(state.beliefs, self.start(new, None).beliefs))
 
     def _weights(self) -> list[float]:
         """The logarithms of the scales' probabilities to begin with."""

@@ -18,8 +18,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from unfog._io import refuse_others
-from unfog._table import counted, names_of
+from unfog._io import check_file
+from unfog._table import names_of, number_rows
 from unfog.evaluation import log as logs
 from unfog.evaluation.log import Log
 from unfog.evaluation.readers import live, ndjson, obp, table
@@ -70,7 +70,7 @@ def read(
 def _read_object(log: Any, options: ReaderOptions) -> Log:
     if isinstance(log, Log):
         options.only("a log that was read")
-        return logs.check_log(log, counted(log.rounds))
+        return logs.check_log(log, number_rows(log.rounds))
     if isinstance(log, Mapping) and log.keys() >= obp.MARKS:
         options.only("feedback of obp", "arms", "coordinates", "probability")
         return obp.read(log, options.arms, options.coordinates, options.probability)
@@ -79,7 +79,7 @@ def _read_object(log: Any, options: ReaderOptions) -> Log:
         return table.read_table(log, options.of_table, options.arms, options.coordinates, type(log).__name__)
     if isinstance(log, live.Store):
         options.only("a live store", *live.TAKES)
-        return live.of_store(log, options.problem, options.arms)
+        return live.read_store(log, options.problem, options.arms)
     if isinstance(log, live.Problem):
         options.only("a live problem", *live.TAKES)
         return live.read(log.events(), options.problem, options.arms)
@@ -87,7 +87,7 @@ def _read_object(log: Any, options: ReaderOptions) -> Log:
 
 
 def _read_path(path: Path, options: ReaderOptions) -> Log:
-    refuse_others("log", path, ANY)
+    check_file("log", path, ANY)
     ending = path.suffix.lower()
     if ending in TABLES:
         options.only(path.name, *table.TAKES)
@@ -100,7 +100,7 @@ def _read_path(path: Path, options: ReaderOptions) -> Log:
     if options.opener is None:
         raise InputError("log", path.name, "a store that is open: unfog.live.open(path)")
     with options.opener(path) as store:
-        return live.of_store(store, options.problem, options.arms)._replace(source=path.name)
+        return live.read_store(store, options.problem, options.arms)._replace(source=path.name)
 
 
 def _read_columns(columns: Any) -> Columns | None:

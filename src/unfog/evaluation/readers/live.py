@@ -198,10 +198,10 @@ def _apply_later_event(where: str, kind: str, row: Row, event: Event) -> None:
 
 def read(events: Iterable[Event], problem: str | None, arms: Sequence[str] | None, source: str = "") -> Log:
     """The log of one problem, from events that may belong to several."""
-    return of_lines(((f"event {one.get('seq')}", one) for one in events), problem, arms, source)
+    return read_lines(((f"event {one.get('seq')}", one) for one in events), problem, arms, source)
 
 
-def of_lines(
+def read_lines(
     lines: Iterable[tuple[str, Event]], problem: str | None, arms: Sequence[str] | None, source: str
 ) -> Log:
     """The log of one problem, from pairs of where an event stands and the event."""
@@ -225,7 +225,7 @@ def of_lines(
     return _build_log(fold, arms, source or f"live problem {fold.name!r}")
 
 
-def of_store(store: Store, problem: str | None, arms: Sequence[str] | None) -> Log:
+def read_store(store: Store, problem: str | None, arms: Sequence[str] | None) -> Log:
     """The log of a problem of a store; it need not be named where it is the only one."""
     names = list(store.names())
     if problem is None and len(names) == 1:

@@ -28,7 +28,7 @@ from unfog.evaluation import log as logs
 from unfog.evaluation.log import Log, gaps
 from unfog.evaluation.readers import live, table
 from unfog.evaluation.readers.live import Fields, ReaderOptions
-from unfog.evaluation.readers.table import even
+from unfog.evaluation.readers.table import even_probabilities
 from unfog.maths.arrays import Array, Bools
 from unfog.validation import InputError, display
 
@@ -64,7 +64,7 @@ def read_lines(path: Path, options: ReaderOptions) -> Log:
         if "kind" in first and "seq" in first:
             options.only(path.name, *live.TAKES)
             numbered = ((f"line {i}", one) for i, one in all_objects)
-            return live.of_lines(numbered, options.problem, options.arms, path.name)
+            return live.read_lines(numbered, options.problem, options.arms, path.name)
         if not MARKS & first.keys():
             raise InputError(f"line {number}", f"an object with {', '.join(list(first)[:8])}", BOTH)
         options.only(path.name, *TAKES)
@@ -121,7 +121,7 @@ def _select_decisions(lines: Iterable[Line]) -> tuple[list[Line], list[str]]:
     decisions, counts = list[Line](), Counter[str]()
     lines_by_drop = dict[float, int]()
     for number, record in lines:
-        why = passed_over(number, record)
+        why = why_skipped(number, record)
         if why:
             counts[why] += 1
             continue
@@ -134,7 +134,7 @@ def _select_decisions(lines: Iterable[Line]) -> tuple[list[Line], list[str]]:
     return decisions, [f"{number} {why}: left out" for why, number in counts.items()]
 
 
-def passed_over(line: int, event: Fields) -> str:
+def why_skipped(line: int, event: Fields) -> str:
     """Why a line is skipped; empty if it is a decision to learn from."""
     if "c" not in event:
         is_reward = {"RewardValue", "v"} & event.keys()
@@ -301,7 +301,7 @@ def _build_log(
         np.array([one.probability for one in events]),
         live.laws([one.law for one in events], order, where)
         if probability is None
-        else even(probability, len(events), len(order)),
+        else even_probabilities(probability, len(events), len(order)),
         time=None if np.isnan(time).all() else time,
         offered=_find_offered(events, order),
     )

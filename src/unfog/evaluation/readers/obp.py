@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from unfog._table import array, counted, first
+from unfog._table import array, first, number_rows
 from unfog.evaluation import log as logs
 from unfog.evaluation.log import Log
-from unfog.evaluation.readers.table import even
+from unfog.evaluation.readers.table import even_probabilities
 from unfog.maths.arrays import Array
 from unfog.validation import InputError, count
 
@@ -40,7 +40,7 @@ def read(
         raise InputError("context", f"the shape {context.shape}", allowed)
     names = [f"x{j}" for j in range(context.shape[-1])] if coordinates is None else coordinates
     probabilities = (
-        even(probability, len(action), len(arms))
+        even_probabilities(probability, len(action), len(arms))
         if probability is not None
         else _read_probabilities(feedback)
     )
@@ -54,7 +54,7 @@ def read(
         probabilities,
         source="feedback of obp",
     )
-    return logs.check_log(log, counted(log.rounds), {"probability": "pscore"})
+    return logs.check_log(log, number_rows(log.rounds), {"probability": "pscore"})
 
 
 def _read_action(value: Any) -> Array:

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog import _io, _table
-from unfog._table import HEADER, Column, check_there, counted, first
+from unfog._table import HEADER, Column, check_there, first, number_rows
 from unfog.evaluation import log as logs
 from unfog.evaluation.log import WITHOUT, Log
 from unfog.maths.arrays import Array, Bools, Ints
@@ -265,7 +265,9 @@ def build_log(columns: dict[str, Column], roles: ColumnRoles, arms: Sequence[str
         arm,
         columns[roles.reward].numbers(),
         _read_probability(columns, roles, probabilities, arm),
-        even(roles.probability, len(arm), len(listed)) if probabilities is None else probabilities,
+        even_probabilities(roles.probability, len(arm), len(listed))
+        if probabilities is None
+        else probabilities,
         _read_truth(columns, roles),
         None if roles.time is None else columns[roles.time].times(),
         unit,
@@ -330,7 +332,7 @@ def _read_probability(
     return probabilities[np.arange(len(arm)), arm]
 
 
-def even(probability: object, rounds: int, arms: int) -> Array | None:
+def even_probabilities(probability: object, rounds: int, arms: int) -> Array | None:
     """The probabilities (n, K) of arms that were drawn evenly; refused if the number is not 1 / K."""
     if not isinstance(probability, float):
         return None
@@ -374,7 +376,7 @@ def read_csv(
                 columns_by_name = _read_columns(rows, names, roles.numbers, texts)
     except UnicodeDecodeError as error:
         raise InputError("log", f"{path.name} cannot be read ({error})", "CSV in UTF-8") from None
-    where = counted(len(columns_by_name[roles.arm]), HEADER + 1)
+    where = number_rows(len(columns_by_name[roles.arm]), HEADER + 1)
     return build_log(
         {name: Column(name, cells, where) for name, cells in columns_by_name.items()}, roles, arms, path.name
     )
@@ -433,7 +435,7 @@ def _read_columns(
     parts: dict[str, list[Any]] = {name: [] for name in (*numbers, *texts)}
     complete_rows, count = _check_no_gaps(rows, len(names)), 0
     while chunk := list(islice(complete_rows, PIECE)):
-        where = counted(len(chunk), count + HEADER + 1)
+        where = number_rows(len(chunk), count + HEADER + 1)
         cells = dict(zip(names, zip(*chunk, strict=True), strict=True))
         for name, part in parts.items():
             column = Column(name, np.array(cells[name], object), where)

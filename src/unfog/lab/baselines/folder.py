@@ -29,8 +29,8 @@ from unfog._io import (
     is_file,
     reason,
     remove,
-    sealed,
-    unsealed,
+    seal,
+    unseal,
     write_atomically,
 )
 from unfog.lab import run_folder
@@ -79,7 +79,7 @@ def claim(request: dict[str, Any], out: Path | None, among: Path = Path("runs"))
         raise InputError("out", problem, "a folder that can be made") from None
     for path in out.glob("*.tmp"):
         remove(path)
-    write_atomically(out / REQUEST, sealed(contents))
+    write_atomically(out / REQUEST, seal(contents))
     remove(out / TABLE)  # the suite is no longer finished
     return out
 
@@ -125,7 +125,7 @@ def finish(folder: Path, comparison: Comparison) -> None:
     text = f"{comparison}\n".encode()
     marks = {"suite": digest(_read_request(folder)), "text": hashlib.sha256(text).hexdigest()}
     write_atomically(folder / TEXT, text)
-    write_atomically(folder / TABLE, sealed({**marks, **plain(comparison)}))
+    write_atomically(folder / TABLE, seal({**marks, **plain(comparison)}))
 
 
 def is_suite(path: Path) -> bool:
@@ -168,7 +168,7 @@ def _parse_request(path: Path) -> dict[str, Any]:
 
 def _read_table(path: Path, request: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Read the table.json of this suite, and the hash of the table for people."""
-    contents = unsealed(content_of(path / TABLE))
+    contents = unseal(content_of(path / TABLE))
     if contents.pop("suite") != digest(request):
         raise DamagedError("it is another suite's")
     return contents, contents.pop("text")

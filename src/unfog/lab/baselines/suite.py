@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from unfog.agents.agent import Agent
 from unfog.agents.baselines import BASELINES
-from unfog.agents.catalogue import EVERY, Catalogue, named
+from unfog.agents.catalogue import EVERY, Catalogue, select_rows
 from unfog.features.link import KINDS
 from unfog.lab.baselines import folder as folders
 from unfog.lab.baselines import report
@@ -168,7 +168,7 @@ def _check_agents(agents: Sequence[str] | None) -> tuple[str, ...]:
         complaints = list[InputError]()
         for kind in KINDS:
             try:
-                named([name], "agents", Catalogue(kind))
+                select_rows([name], "agents", Catalogue(kind))
             except InputError as error:
                 complaints.append(error)
         if len(complaints) == len(KINDS):

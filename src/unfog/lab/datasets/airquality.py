@@ -140,8 +140,8 @@ class AirLog(NamedTuple):
 
     def _mean_reward(self, known_gases: list[int], beside: bool) -> float:
         # Imported here: runs import this module, and the code that evaluates logs must not be part of theirs.
-        from unfog.evaluation.context import Scene
-        from unfog.evaluation.policies import liked
+        from unfog.evaluation.context import EvaluationContext
+        from unfog.evaluation.policies import choose_best
 
         true_columns, names = self.true[:, known_gases], tuple(f"true {GASES[i]}" for i in known_gases)
         read_gases = [i for i in range(len(GASES)) if beside or i not in known_gases]
@@ -149,8 +149,8 @@ class AirLog(NamedTuple):
             coordinates=(*(GASES[i] for i in read_gases), *names),
             noisy=np.concat([self.log.noisy[:, read_gases], true_columns], axis=1),
         )
-        log_context = Scene(log)
-        shares = liked(log_context.across.asked(log_context.seen), log)
+        log_context = EvaluationContext(log)
+        shares = choose_best(log_context.across.asked(log_context.seen), log)
         return float(np.vecdot(shares, scores(self.true)).mean())
 
 

@@ -35,7 +35,7 @@ from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.choose.greedy import TIE
 from unfog.agents.denoise.bias import Tally
 from unfog.agents.learn import Conjugate, Scaled
-from unfog.channel.knowledge import Knowledge, as_told
+from unfog.channel.knowledge import Knowledge, known_shrinkage
 from unfog.maths.arrays import Array, Ints
 from unfog.simulation.engines import Cost
 from unfog.simulation.engines import jax as jax_engine
@@ -167,7 +167,7 @@ def _arrays(problem: GaussianProblem, agent: Agent) -> dict[str, Array]:
     The update adds start + on_noisy chat + on_context c.
     """
     known, d = problem.knowledge(), problem.dim
-    shrinkage = as_told(known)
+    shrinkage = known_shrinkage(known)
     setup, first = set_up(problem, agent)
     noisy, context = _make_probes(d)
     totals = np.zeros((2 * d + 1, d))

@@ -30,8 +30,8 @@ from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.base import Privilege
 from unfog.agents.runner import StepDraws
-from unfog.channel.knowledge import Shrinkage, as_told
-from unfog.maths.arrays import Array, Flow, Ints, offer
+from unfog.channel.knowledge import Shrinkage, known_shrinkage
+from unfog.maths.arrays import Array, Flow, Ints, register_flow
 from unfog.maths.random import RoundDraws, purpose_number
 from unfog.simulation import engines
 from unfog.simulation.engines import ACTIONS, NUMBER, ROUND, Cost, Term
@@ -240,7 +240,7 @@ class Program:
             memory, _ = rounds.reveal(agent, inputs.setup, memory, decision, context)
         best = regret.best_context(inputs.shrinkage, emission, truth.bias, self.problem.has_bias)
         exact = self.decompose and self.problem.discrete
-        by_name = regret.of_round(
+        by_name = regret.round_losses(
             self.problem.rewards,
             truth.features,
             truth.theta,
@@ -334,7 +334,7 @@ def precision(wanted: str | None) -> str:
 
 def offer_flow(platform: str) -> None:
     """Provide the maths with JAX's conditionals and loops on this platform."""
-    offer(jnp, Flow(jax.lax.cond, jax.lax.while_loop, calls=platform == "cpu"))
+    register_flow(jnp, Flow(jax.lax.cond, jax.lax.while_loop, calls=platform == "cpu"))
 
 
 def keep_compiled_programs() -> None:
@@ -448,7 +448,7 @@ def _play(job: Job, agent: Agent, draws: Randomness, tick: Tick) -> tuple[Array,
     inputs = Inputs(
         draws=draws.truth,
         setup=setup,
-        shrinkage=program.cast(as_told(program.known)),
+        shrinkage=program.cast(known_shrinkage(program.known)),
         world=draws.world,
         revealed=draws.revealed,
         choices=draws.rounds("agent", agent.chooser.normals(program.known)),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog import validation
-from unfog.channel.knowledge import as_told
+from unfog.channel.knowledge import known_shrinkage
 from unfog.features import Context
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.simulation import engines
@@ -66,7 +66,7 @@ def make_emission(job: Job, truth: Truth, normals: Array, uniforms: Array, numbe
 
 def tabled(job: Job, truth: Truth, emission: Emission, normals: Array) -> Block:
     """An emission with the mean reward of every arm."""
-    shrinkage = as_told(job.problem.knowledge())
+    shrinkage = known_shrinkage(job.problem.knowledge())
     wide = over_rounds(truth)
     best = regret.best_context(shrinkage, emission, wide.bias, job.problem.has_bias)
     tables = regret.tables(

@@ -11,7 +11,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.agent import Agent
 from unfog.agents.choose import RandUcb
-from unfog.channel.knowledge import Knowledge, as_told
+from unfog.channel.knowledge import Knowledge, known_shrinkage
 from unfog.features.quadratic import Quadratic
 from unfog.maths.arrays import Array
 from unfog.simulation import engines
@@ -116,7 +116,7 @@ def make_world(job: Job, truth: Truth, table: Array, emission: Emission, normals
     """A block as the kernel's arrays. A reward is the score plus noise, or only noise: an outlier."""
     problem, shape = job.problem, emission.context.shape
     best = regret.best_context(
-        as_told(problem.knowledge()), emission, over_rounds(truth).bias, problem.has_bias
+        known_shrinkage(problem.knowledge()), emission, over_rounds(truth).bias, problem.has_bias
     )
     square = best.mean**2 + np.linalg.diagonal(best.cov)
     noise = problem.reward(np.zeros(shape[:2]), normals)
