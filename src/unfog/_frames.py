@@ -59,8 +59,10 @@ def build(columns: Mapping[str, Sequence[Any]], like: Any = "pandas") -> Any:
     if isinstance(like, str):
         return nw.from_dict(data, backend=like).to_native()  # type: ignore[arg-type]
     other = _wrap(like)
-    frame = nw.from_dict(data, backend=other.implementation)
-    return nw.maybe_set_index(frame, index=nw.maybe_get_index(other)).to_native()
+    frame = nw.from_dict(data, backend=other.implementation).to_native()
+    if other.implementation.is_pandas_like():
+        frame.index = like.index
+    return frame
 
 
 def _alike(column: Sequence[Any]) -> list[Any]:

@@ -7,9 +7,10 @@ before. Inspecting a problem logs which decisions have expired, and nothing else
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from unfog import validation
+from unfog._frames import is_frame
 from unfog.live import history, inspection, requests, snapshot
 from unfog.live.arms import Arms
 from unfog.live.commands import (
@@ -24,6 +25,7 @@ from unfog.live.commands import (
     Void,
 )
 from unfog.live.errors import ConflictError, NotFoundError
+from unfog.live.frames import Events, check_no_columns, decide_rows, reward_rows
 from unfog.live.history import MOST, Around, Asked
 from unfog.live.processor import Done, Processor
 from unfog.live.requests import Ask, Decision, Receipt, check_requests, in_place, refuse_keys
@@ -98,11 +100,36 @@ class Problem:
         chances, shadows = all_arms.probabilities(done.body), all_arms.shadows(done.body)
         return requests.decision(done.decision or "", done.body, chances, shadows)
 
-    def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Decision]:
+    @overload
+    def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Decision]: ...
+
+    @overload
+    def decide_many(
+        self,
+        requests: Any,
+        *,
+        unit: str | None = None,
+        key: str | None = None,
+        measured_at: str | None = None,
+    ) -> Any: ...
+
+    def decide_many(
+        self,
+        requests: Any,
+        *,
+        unit: str | None = None,
+        key: str | None = None,
+        measured_at: str | None = None,
+    ) -> Any:
         """Make several decisions with one commit; each request is a mapping of the arguments of `decide`.
 
-        If one request is refused, none is carried out.
+        Or a row of a data frame: `unit`, `key` and `measured_at` then name columns, and the answer is a frame
+        of the same kind. If one request is refused, none is carried out.
         """
+        columns = {"unit": unit, "key": key, "measured_at": measured_at}
+        if is_frame(requests):
+            return decide_rows(requests, self.terms.context, columns, self.decide_many)
+        check_no_columns(columns)
         batch = check_requests("requests", requests)
         with self.processor.together():
             asks = []
@@ -129,13 +156,22 @@ class Problem:
         decision = validation.check_name("decision", decision)
         return Reward(decision, self.terms.check_reward("value", value))
 
+    @overload
     def reward_many(
         self, rewards: Mapping[str, float], *, keys: Mapping[str, str] | None = None
-    ) -> dict[str, Receipt]:
+    ) -> dict[str, Receipt]: ...
+
+    @overload
+    def reward_many(self, rewards: Any) -> Any: ...
+
+    def reward_many(self, rewards: Any, *, keys: Mapping[str, str] | None = None) -> Any:
         """Report the rewards of several decisions with one commit; if one is refused, none is learnt.
 
-        `keys` are idempotency keys by decision: the same key gives the same receipt.
+        `keys` are idempotency keys by decision: the same key gives the same receipt. A data frame has the
+        columns `decision` and `reward`, and perhaps `key`; the answer is one of the same kind.
         """
+        if is_frame(rewards):
+            return reward_rows(rewards, lambda values, keys: self.reward_many(values, keys=keys))
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", display(rewards), "a mapping from decisions to rewards")
         commands = {
@@ -208,9 +244,9 @@ class Problem:
         """Remove a shadow."""
         return self._report(RemoveShadow(validation.check_name("agent", agent)))
 
-    def events(self, since: int = 0) -> list[dict[str, Any]]:
+    def events(self, since: int = 0) -> Events:
         """The events after event number `since`: mappings with seq, kind, decision, time and more."""
-        return list(self.processor.events(self.name, since))
+        return Events(self.processor.events(self.name, since))
 
     def pending(self) -> list[str]:
         """Decisions whose reward may still come, oldest first."""

@@ -12,19 +12,20 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from math import isfinite
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 from urllib.parse import quote
 from uuid import uuid4
 
 import numpy as np
 
 from unfog import validation
-from unfog._frames import read_cells
+from unfog._frames import is_frame, read_cells
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.live.backend import LAST
 from unfog.live.config import FIELDS, GivenTerms, Terms, refuse_unknown, with_terms
 from unfog.live.errors import NotFoundError, StoreError
+from unfog.live.frames import Events, check_no_columns, decide_rows, reward_rows
 from unfog.live.inspection import dataset_from_json
 from unfog.live.requests import ARGUMENTS, Decision, Receipt, check_requests, read_arms
 from unfog.live.snapshot import Replayed
@@ -230,8 +231,35 @@ class Remote:
         body = self._arguments_to_json({**args, "logged_arm": logged_arm, "probability": probability})
         return Decision(**self.client.post(f"{self._path}/decide", body, again=True))
 
-    def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Decision]:
-        """Make several decisions with one commit; if one is refused, all are."""
+    @overload
+    def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Decision]: ...
+
+    @overload
+    def decide_many(
+        self,
+        requests: Any,
+        *,
+        unit: str | None = None,
+        key: str | None = None,
+        measured_at: str | None = None,
+    ) -> Any: ...
+
+    def decide_many(
+        self,
+        requests: Any,
+        *,
+        unit: str | None = None,
+        key: str | None = None,
+        measured_at: str | None = None,
+    ) -> Any:
+        """Make several decisions with one commit; if one is refused, all are.
+
+        Of a data frame `unit`, `key` and `measured_at` name columns, and the answer is one of the same kind.
+        """
+        columns = {"unit": unit, "key": key, "measured_at": measured_at}
+        if is_frame(requests):
+            return decide_rows(requests, self.terms.context, columns, self.decide_many)
+        check_no_columns(columns)
         decisions = check_requests("requests", requests)
         bodies = [
             self._arguments_to_json({**one, "key": _ensure_key(one.get("key"))}, f"requests[{i}].")
@@ -246,10 +274,18 @@ class Remote:
         """Report the reward of a decision."""
         return self._report(decision, "reward", {"value": plain("value", value)}, key)
 
+    @overload
     def reward_many(
         self, rewards: Mapping[str, float], *, keys: Mapping[str, str] | None = None
-    ) -> dict[str, Receipt]:
+    ) -> dict[str, Receipt]: ...
+
+    @overload
+    def reward_many(self, rewards: Any) -> Any: ...
+
+    def reward_many(self, rewards: Any, *, keys: Mapping[str, str] | None = None) -> Any:
         """Report the rewards of several decisions with one commit; if one is refused, all are."""
+        if is_frame(rewards):
+            return reward_rows(rewards, lambda values, keys: self.reward_many(values, keys=keys))
         if not isinstance(rewards, Mapping):
             raise InputError("rewards", display(rewards), "a mapping from decisions to rewards")
         if not rewards:
@@ -354,9 +390,9 @@ class Remote:
         reply = self.client.post(f"{self._path}/table", {"table": text}, again=False, long=True)
         return int(reply["decisions"])
 
-    def events(self, since: int = 0) -> list[dict[str, Any]]:
+    def events(self, since: int = 0) -> Events:
         """The log after the event `since`: mappings with seq, kind, decision, time and more."""
-        return list(self.client.events(self.name, since))
+        return Events(self.client.events(self.name, since))
 
     def pending(self) -> list[str]:
         """Decisions whose reward may still come, oldest first."""

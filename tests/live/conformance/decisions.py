@@ -1,9 +1,11 @@
 """Decisions: what they say, and what may be told with a reading."""
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -90,6 +92,65 @@ def check_units_and_arms_are_texts_or_integers(place: Place) -> None:
     for more in [*bad, {"logged_arm": False}]:
         with unchanged(live), pytest.raises(InputError, match=f"^{next(iter(more))}"):
             live.decide(SHOWN, **more)
+
+
+def check_frames_are_answered_in_kind(place: Place) -> None:
+    live = place.made()
+    plain, asked = place.made(), [(0.5, -1.0, 7, "a"), (3.0, None, 8, "b"), (1.0, 2.0, 7, None)]
+    requests = [
+        {"context": {"x": x, "y": y}, "unit": unit, "key": key, "measured_at": None}
+        for x, y, unit, key in asked
+    ]
+    expected = plain.decide_many(requests)
+    x, y, units, keys = map(list, zip(*asked, strict=True))
+    columns = {"y": y, "note": [True] * 3, "x": x, "person": units, "id": keys}
+    index = ["i", "j", "k"]
+    for frame in (pd.DataFrame(columns, index), pl.DataFrame(columns), pa.table(columns)):
+        live = place.made()
+        answer = live.decide_many(frame, unit="person", key="id")
+        assert type(answer) is type(frame)
+        rows = nw.from_native(answer, eager_only=True)
+        assert rows["arm"].to_list() == [one.arm for one in expected]
+        assert rows["unit"].to_list() == ["7", "8", "7"]
+        assert rows["denoised.x"].to_list() == [one.denoised["x"] for one in expected]
+        assert rows["probability.a"].to_list() == [one.probabilities["a"] for one in expected]
+        again = nw.from_native(live.decide_many(frame[:2], unit="person", key="id"), eager_only=True)
+        assert again["decision"].to_list() == rows["decision"].to_list()[:2]
+        paid = rows.with_columns(nw.new_series("reward", [1.0, None, 2.0], backend=rows.implementation))
+        receipts = nw.from_native(live.reward_many(paid.to_native()), eager_only=True)
+        assert [one for one in receipts["outcome"].to_list() if isinstance(one, str)] == ["learnt"] * 2
+        assert live.pending() == [rows["decision"].to_list()[1]]
+        assert list(getattr(answer, "index", index)) == index
+    bad = columns | {"person": [7, None, 7]}
+    with unchanged(live), pytest.raises(InputError, match=r"^requests\[1\].unit: missing"):
+        live.decide_many(pl.DataFrame(bad), unit="person")
+    with unchanged(live), pytest.raises(InputError, match=r"^context.y: .*did you mean 'yy'"):
+        live.decide_many(pl.DataFrame({"x": x, "yy": y}))
+    for name in ("unit", "key", "measured_at"):
+        with unchanged(live), pytest.raises(InputError, match=f"^{name}: no column 'persn'.*mean 'person'"):
+            live.decide_many(pl.DataFrame(columns), **{name: "persn"})
+    with unchanged(live), pytest.raises(InputError, match=r"^unit: 'person'; allowed: none but for a frame"):
+        live.decide_many(requests, unit="person")
+    twice = {"decision": [expected[0].id] * 2, "reward": [1.0, 2.0]}
+    with unchanged(live), pytest.raises(InputError, match=r"^row 2, decision: .*each decision once"):
+        live.reward_many(pa.table(twice))
+
+
+def check_events_as_frames(place: Place) -> None:
+    live = place.made()
+    live.reward(live.decide({"x": 0.5, "y": None}, unit=7).id, 1)
+    events = live.events()
+    for kind, library in (("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("pyarrow", pa.Table)):
+        frame = events.to_frame(kind)
+        assert isinstance(frame, library)
+        rows = nw.from_native(frame, eager_only=True)
+        assert rows["kind"].to_list() == ["problem", "decide", "reward"]
+        assert rows["context.x"].to_list()[1] == 0.5
+        assert rows["value"].to_list()[2] == 1
+        assert json.loads(rows["config"].to_list()[0])["context"] == COORDINATES
+    assert isinstance(events.to_frame(), pd.DataFrame)
+    with pytest.raises(InputError, match=r"kind: 'panda'.*did you mean 'pandas'"):
+        events.to_frame("panda")
 
 
 def check_each_unit_has_a_bias_of_its_own(place: Place) -> None:
