@@ -111,7 +111,7 @@ def log_of(folder: Path, features: str, events: int) -> tuple[Path, int]:
     rng = np.random.default_rng(4)
     with unfog.live.open(path, sync="normal") as store:
         live = problem(store, features)
-        with store.together():
+        with store.batch():
             for x in readings(events // 2):
                 live.reward(live.decide(x).id, float(rng.normal()))
     return path, events
@@ -144,7 +144,7 @@ def written(folder: Path, rows: list[Row]) -> dict[str, float]:
 def folded(path: Path) -> dict[str, float]:
     """A start from a snapshot, and a replay of the whole log."""
     took, store = timed(lambda: unfog.live.open(path))
-    started, _ = timed(lambda: store.problem("bench").fingerprint())
+    started, _ = timed(lambda: store.problem("bench").state_hash())
     replay, found = timed(lambda: store.replay()["bench"])
     events, same = found.events, found.same
     store.close()
@@ -157,7 +157,7 @@ def pending(folder: Path, features: str, number: int = 10_000) -> dict[str, floa
     with unfog.live.open(folder / "pending.unfog", sync="normal") as store:
         live = problem(store, features)
         some = readings(number + 100)
-        with store.together():
+        with store.batch():
             for x in some[:100]:
                 live.decide(x)
             tracemalloc.start()

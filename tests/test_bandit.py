@@ -43,11 +43,11 @@ def test_a_saved_bandit_goes_on_as_the_one_it_was(tmp_path: Path) -> None:
         assert isinstance(bandit, unfog.Bandit)
         bandit.save(tmp_path / "walks.bandit")
         loaded = unfog.Bandit.load(tmp_path / "walks.bandit", clock=place.clock)
-        assert (loaded.fingerprint(), loaded.events()) == (bandit.fingerprint(), bandit.events())
+        assert (loaded.state_hash(), loaded.events()) == (bandit.state_hash(), bandit.events())
         assert loaded.replay(verify=True).same
         assert played(loaded, 20) == played(bandit, 20)
         bandit.save(tmp_path / "walks.bandit")  # in place of the one that is there
-        assert unfog.Bandit.load(tmp_path / "walks.bandit").fingerprint() == bandit.fingerprint()
+        assert unfog.Bandit.load(tmp_path / "walks.bandit").state_hash() == bandit.state_hash()
     assert os.listdir(tmp_path) == ["walks.bandit"]
 
 
@@ -57,9 +57,9 @@ def test_another_version_builds_the_state_from_the_events(
     bandit, path = unfog.Bandit(**TERMS), tmp_path / "walks.bandit"
     played(bandit, 30)
     bandit.save(path)
-    monkeypatch.setattr(snapshot, "fingerprint", lambda _: "another version")
+    monkeypatch.setattr(snapshot, "snapshot_key", lambda _: "another version")
     monkeypatch.setattr(snapshot, "_read_state", None)  # it must not be read
-    assert unfog.Bandit.load(path).fingerprint() == bandit.fingerprint()
+    assert unfog.Bandit.load(path).state_hash() == bandit.state_hash()
 
 
 def test_a_file_that_was_damaged_or_is_not_ours_is_refused(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_file_that_was_damaged_or_is_not_ours_is_refused(tmp_path: Path) -> No
     newer = saved.MAGIC + b"2\n" + good[len(saved.MAGIC) + 2 : -saved.HASH]
     check_refused(path, newer + sha256(newer).digest(), "has layout 2")
     check_refused(path, None, "there is no file .*allowed: a file that Bandit.save wrote")
-    assert unfog.Bandit.load(write(path, good)).fingerprint() == bandit.fingerprint()
+    assert unfog.Bandit.load(write(path, good)).state_hash() == bandit.state_hash()
 
 
 def write(path: Path, content: bytes | None) -> Path:
@@ -120,12 +120,12 @@ def test_a_pilot_moves_into_a_store_and_back(tmp_path: Path) -> None:
         bandit.copy_to(store)
         bandit.copy_to(store, "walks")
         assert store.names() == ["pilot", "walks"]
-        assert store.problem("walks").fingerprint() == bandit.fingerprint()
+        assert store.problem("walks").state_hash() == bandit.state_hash()
         played(bandit, 5)
         bandit.copy_to(store, "walks")  # what is new
-        assert store.problem("walks").fingerprint() == bandit.fingerprint()
+        assert store.problem("walks").state_hash() == bandit.state_hash()
         back = unfog.Bandit.from_events(store.export("walks"), clock=clock)
-        assert (back.name, back.fingerprint()) == ("walks", bandit.fingerprint())
+        assert (back.name, back.state_hash()) == ("walks", bandit.state_hash())
         assert played(back, 10) == played(bandit, 10)
 
 
@@ -145,13 +145,13 @@ def test_keep_drops_the_events_of_old_closed_decisions(
     waiting = complete.decide([1.0, 2.0], unit="cora", key="k").id
     bandit = unfog.Bandit.from_events(complete.export(), keep=50, clock=clock)
     assert played(bandit, 400) == played(complete, 400)
-    assert bandit.fingerprint() == complete.fingerprint()
+    assert bandit.state_hash() == complete.state_hash()
     numbers = [event["number"] for event in bandit.events() if event["kind"] == "decide"]
     assert numbers[0] == 0  # of the decision that is still open
     assert numbers[-50:] == [*range(351, 401)]
     assert 2 * len(bandit.events()) < len(complete.events())
     bandit.processor.cache.clear()  # as after a change that was interrupted
-    assert bandit.fingerprint() == complete.fingerprint()
+    assert bandit.state_hash() == complete.state_hash()
     assert bandit.decide([1.0, 2.0], unit="cora", key="k").id == waiting
     assert bandit.reward(waiting, 1.0).learnt
     assert len(bandit.history()["points"]["number"]) >= 50
@@ -169,8 +169,8 @@ def test_keep_drops_the_events_of_old_closed_decisions(
             call()
     store.close()
     bandit.save(tmp_path / "walks.bandit")
-    assert unfog.Bandit.load(tmp_path / "walks.bandit").fingerprint() == bandit.fingerprint()
-    monkeypatch.setattr(snapshot, "fingerprint", lambda _: "another version")
+    assert unfog.Bandit.load(tmp_path / "walks.bandit").state_hash() == bandit.state_hash()
+    monkeypatch.setattr(snapshot, "snapshot_key", lambda _: "another version")
     with pytest.raises(StoreError, match=r"events of its first .* were dropped, and its snapshot was"):
         unfog.Bandit.load(tmp_path / "walks.bandit")
 

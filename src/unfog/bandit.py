@@ -29,7 +29,9 @@ LEAST_DROPPED = 100  # decisions, by `keep`, since each time costs a snapshot
 class Importing(Protocol):
     """What a log can be copied to: a store, or the client of a service."""
 
-    def take_in(self, lines: Iterable[str], name: str | None = None, *, modules: Iterable[str] = ()) -> int:
+    def import_events(
+        self, lines: Iterable[str], name: str | None = None, *, allow_modules: Iterable[str] = ()
+    ) -> int:
         """Import an exported log; the number of new events."""
 
 
@@ -113,7 +115,7 @@ class Bandit(Problem):
         with self.processor.lock, cache.saving:
             held = cache.held(self.name)
             blob = snapshot.written(held.content)
-            content = held.upto, snapshot.fingerprint(self._config), blob
+            content = held.upto, snapshot.snapshot_key(self._config), blob
             rows = list(log.read(self.name, upto=held.upto))
             saved.write(path, Saved(rows, content, self._backend.first_decision, self._keep))
 
@@ -121,7 +123,7 @@ class Bandit(Problem):
         """Copy the log to a store, under its own name or another; what was copied before is skipped."""
         self._check_complete("cannot be copied")
         modules = [path.partition(":")[0] for path in (self.terms.agent, self.terms.features) if ":" in path]
-        store.take_in(self.export(), name or self.name, modules=modules)
+        store.import_events(self.export(), name or self.name, allow_modules=modules)
 
     def export(self) -> Iterator[str]:
         """The log as NDJSON, line by line."""
@@ -144,7 +146,7 @@ class Bandit(Problem):
 
     def batch(self) -> AbstractContextManager[None]:
         """Let no other thread come between the calls of this one."""
-        return self.processor.together()
+        return self.processor.batch()
 
     def _act(self, command: Command, key: str | None) -> Done:
         done = super()._act(command, key)
@@ -168,7 +170,7 @@ class Bandit(Problem):
                     decision = row.decision
                     return decision is not None and decision not in still_open and number_of(decision) < first
 
-                version, blob = snapshot.fingerprint(self._config), snapshot.written(held.content)
+                version, blob = snapshot.snapshot_key(self._config), snapshot.written(held.content)
                 log.keep(self.name, held.upto, version, blob, lambda: backend.drop(upto, is_dropped, first))
 
     def _check_complete(self, what: str) -> None:
@@ -183,4 +185,4 @@ def _import_events(
     processor: Processor, lines: Iterable[str], name: str | None, allow_modules: Iterable[str]
 ) -> int:
     allowed = validation.as_list("allow_modules", allow_modules, "a list of names of modules")
-    return transfer.taken_in(processor, transfer.read_lines(lines), name, allowed)
+    return transfer.import_events(processor, transfer.read_lines(lines), name, allowed)

@@ -148,8 +148,8 @@ SLIPS = [
     (["evaluate", "log.cvs", *COLUMNS], "log.csv"),
     (["evaluate", "log.csv", *COLUMNS, "--channel", "agnt.json"], "agent.json"),
     (["evaluate", "log.csv", *COLUMNS, "--time", "step"], "steps"),
-    (["live", "make", "w.unfog", "walks", "--terms", "agent.json"], "naive"),
-    (["live", "make", "w.unfog", "walks", "--terms", "field.json"], "agent"),
+    (["live", "create", "w.unfog", "walks", "--terms", "agent.json"], "naive"),
+    (["live", "create", "w.unfog", "walks", "--terms", "field.json"], "agent"),
 ]
 
 
@@ -173,7 +173,7 @@ def test_a_slip_of_the_pen_is_told_what_was_meant(capsys: Capture) -> None:
 def test_slips_in_the_names_of_a_store(capsys: Capture) -> None:
     Path("terms.json").write_text('{"context": ["steps"], "arms": ["send", "wait"]}')
     with pytest.raises(SystemExit, match="0"):
-        main(["live", "make", "w.unfog", "walks", "--terms", "terms.json"])
+        main(["live", "create", "w.unfog", "walks", "--terms", "terms.json"])
     reading = ["--context", '{"steps": 1}']
     for unit in ("ann", "bob"):
         with pytest.raises(SystemExit, match="0"):
@@ -188,7 +188,7 @@ def test_slips_in_the_names_of_a_store(capsys: Capture) -> None:
         (["shadow", "w.unfog", "walks", "nave"], "naive"),
         (["show", "w.unfog", "walks", "--unit", "anm"], "ann"),
         (["show", "w.unfg"], "w.unfog"),
-        (["make", "w.unfog", "others", "--terms", "term.json"], "terms.json"),
+        (["create", "w.unfog", "others", "--terms", "term.json"], "terms.json"),
         (["import", "w.unfog", "tems.json"], "terms.json"),
     ]:
         assert f" (did you mean {meant!r}?); allowed: " in refused(capsys, "live", *words)

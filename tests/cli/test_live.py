@@ -30,7 +30,7 @@ bias_cov = [4e6, 0.1]
 bias = 0
 """
 HERE = ("walks.unfog", "walks")
-MADE = ["make", "decide", "reward", "reveal", "void", "arms", "freeze", "thaw", "shadow"]
+MADE = ["create", "decide", "reward", "reveal", "cancel", "arms", "pin", "unpin", "shadow"]
 COMMANDS = [*MADE, "show", "log", "replay", "export", "import", "erase", "demo"]
 
 
@@ -78,7 +78,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 @pytest.fixture
 def walks(capsys: Capture) -> str:
     """The problem made, and the id of a first decision for ann."""
-    answer(capsys, "make", *HERE, "--terms", "walks.toml")
+    answer(capsys, "create", *HERE, "--terms", "walks.toml")
     made = answer(capsys, "decide", *HERE, "--context", '{"steps": 1648, "sleep": null}', "--unit", "ann")
     return str(made["id"])
 
@@ -97,32 +97,33 @@ def test_the_group_lists_its_commands(capsys: Capture) -> None:
 
 
 def test_make_says_what_was_made(capsys: Capture) -> None:
-    made = answer(capsys, "make", *HERE, "--terms", "walks.toml")
+    made = answer(capsys, "create", *HERE, "--terms", "walks.toml")
     assert made == {
         "store": "walks.unfog",
         "problem": "walks",
-        "made": True,
-        "words": "made",
+        "created": True,
+        "message": "created",
         "context": ["steps", "sleep"],
         "arms": ["send", "wait"],
         "agent": "late",
         "seed": 7,
         "note": None,
     }
-    again = answer(capsys, "make", *HERE, "--terms", "walks.toml")
-    assert again == {**made, "made": False, "words": "it is there, with these terms: nothing was changed"}
+    again = answer(capsys, "create", *HERE, "--terms", "walks.toml")
+    message = "it is there, with these terms: nothing was changed"
+    assert again == {**made, "created": False, "message": message}
     Path("other.toml").write_text(TERMS.replace("30m", "1h"))
-    said = refusal(capsys, "make", *HERE, "--terms", "other.toml")
+    said = refusal(capsys, "create", *HERE, "--terms", "other.toml")
     assert said == "reward_window: 1h; allowed: as it was when the problem was made: 1800.0"
 
 
 def test_without_a_channel_it_says_what_it_is(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     typed(monkeypatch, '{"context": ["x"], "arms": {"a": [1], "b": [0.5]}, "features": "product"}')
-    made = answer(capsys, "make", "s.unfog", "p", "--terms", "-")
+    made = answer(capsys, "create", "s.unfog", "p", "--terms", "-")
     assert made["arms"] == {"a": [1.0], "b": [0.5]}
     assert made["note"].startswith("No channel is told, so readings are taken for the truth")
     Path("terms.json").write_text('{"context": ["x"]}')
-    assert "arms" in refusal(capsys, "make", "s.unfog", "q", "--terms", "terms.json")
+    assert "arms" in refusal(capsys, "create", "s.unfog", "q", "--terms", "terms.json")
 
 
 BAD_TERMS = {
@@ -139,34 +140,34 @@ BAD_TERMS = {
 def test_bad_terms_leave_no_store_behind(capsys: Capture) -> None:
     for text, said in BAD_TERMS.values():
         Path("bad.toml").write_text(text)
-        assert said in refusal(capsys, "make", *HERE, "--terms", "bad.toml")
+        assert said in refusal(capsys, "create", *HERE, "--terms", "bad.toml")
         assert sorted(path.name for path in Path().iterdir()) == ["bad.toml", "walks.toml"]
 
 
 def test_terms_must_be_readable(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = refusal(capsys, "make", *HERE, "--terms", "none.toml")
+    said = refusal(capsys, "create", *HERE, "--terms", "none.toml")
     assert said.startswith("terms: none.toml cannot be read (No such file or directory); allowed: a file")
     for text in ("", "[1]", "{", '{"context": NaN}', '{"context": ["x"], "context": ["y"]}', "[" * 9000):
         typed(monkeypatch, text)
-        assert refusal(capsys, "make", *HERE, "--terms", "-").startswith("terms: ")
+        assert refusal(capsys, "create", *HERE, "--terms", "-").startswith("terms: ")
 
 
 def test_decide_answers_with_one_object(capsys: Capture, monkeypatch: pytest.MonkeyPatch, walks: str) -> None:
     answer(capsys, "shadow", *HERE, "naive")
     typed(monkeypatch, '{"steps": 5000, "sleep": 8}')
     made = answer(capsys, "decide", *HERE, "--context", "-", "--unit", "ann", "--key", "k")
-    order = ["id", "arm", "probability", "probabilities", "denoised", "sd", "number", "shadow"]
+    order = ["id", "arm", "probability", "probabilities", "denoised", "sd", "number", "shadows"]
     assert list(made) == order
     assert made["number"] == 1
     assert made["probability"] == made["probabilities"][made["arm"]]
-    assert set(made["shadow"]) == {"naive"}
+    assert set(made["shadows"]) == {"naive"}
     assert made["sd"]["steps"] < 2000
     words = "decide", *HERE, "--context", "[5000, 8]", "--unit", "ann", "--key", "k"
     assert answer(capsys, *words) == made
     assert refusal(capsys, *words[:4], "[5000, 9]", *words[5:]).startswith("key: 'k'; allowed: a new key")
     assert walks != made["id"]
-    assert answer(capsys, "shadow", *HERE, "naive", "--leave")["outcome"] == "done"
-    assert "shadow" not in answer(capsys, "decide", *HERE, "--context", "[5000, 8]")
+    assert answer(capsys, "shadow", *HERE, "naive", "--remove")["outcome"] == "done"
+    assert "shadows" not in answer(capsys, "decide", *HERE, "--context", "[5000, 8]")
 
 
 def test_options_reach_the_decision(capsys: Capture, walks: str) -> None:
@@ -192,7 +193,7 @@ def test_options_reach_the_decision(capsys: Capture, walks: str) -> None:
 
 def test_a_reading_may_have_a_noise_of_its_own(capsys: Capture) -> None:
     Path("walks.toml").write_text(TERMS.replace("late", "temporal"))
-    answer(capsys, "make", *HERE, "--terms", "walks.toml")
+    answer(capsys, "create", *HERE, "--terms", "walks.toml")
     faint, loud = (
         answer(capsys, "decide", *HERE, "--context", "[1000, 7]", "--unit", unit, "--noise-cov", noise)
         for unit, noise in (("ann", "[1, 0.25]"), ("bob", "[[1e9, 0], [0, 0.25]]"))
@@ -269,18 +270,21 @@ def test_rewards_and_true_contexts_get_receipts(
     assert answer(capsys, "reward", *HERE, walks, "-1.5", "--key", "r") == {
         "seq": 3,
         "outcome": "learnt",
-        "words": "learnt",
+        "message": "learnt",
     }
     assert answer(capsys, "reward", *HERE, walks, "-1.5", "--key", "r")["seq"] == 3
     typed(monkeypatch, '{"steps": 7065}')
     assert answer(capsys, "reveal", *HERE, walks, "-")["outcome"] == "learnt"
     assert lines(capsys, "log", *HERE, "--since", "3")[0]["context"] == {"steps": 7065.0}
     assert answer(capsys, "reveal", *HERE, walks, '{"steps": 7065}')["outcome"] == "known"
-    said = refusal(capsys, "void", *HERE, walks)
+    said = refusal(capsys, "cancel", *HERE, walks)
     assert said.startswith(f"decision: '{walks}'; allowed: a decision without a reward")
     other = answer(capsys, "decide", *HERE, "--context", "[1000, 7]")["id"]
-    void = answer(capsys, "void", *HERE, other)
-    assert (void["outcome"], void["words"]) == ("void", "void: nothing will be learnt from this decision")
+    cancelled = answer(capsys, "cancel", *HERE, other)
+    assert (cancelled["outcome"], cancelled["message"]) == (
+        "cancelled",
+        "nothing will be learnt from this decision",
+    )
 
 
 def test_reports_that_make_no_sense_are_refused(capsys: Capture, walks: str) -> None:
@@ -309,21 +313,21 @@ def test_arms_come_and_go(capsys: Capture, walks: str) -> None:
     shown = unfog(capsys, "show", *HERE)[1]
     assert "send (retired)" in shown
     answer(capsys, "arms", *HERE, "--restore", "send")
-    answer(capsys, "freeze", *HERE, "wait")
+    answer(capsys, "pin", *HERE, "wait")
     assert answer(capsys, "decide", *HERE, "--context", "[1, 2]")["probabilities"]["wait"] == 1.0
-    assert "frozen: wait is taken" in unfog(capsys, "show", *HERE)[1]
-    answer(capsys, "thaw", *HERE)
+    assert "pinned: wait is taken" in unfog(capsys, "show", *HERE)[1]
+    answer(capsys, "unpin", *HERE)
     assert answer(capsys, "decide", *HERE, "--context", "[1, 2]")["probabilities"]["wait"] < 1.0
     assert refusal(capsys, "arms", *HERE) == "arms: nothing to do; allowed: --add, --retire or --restore"
     assert refusal(capsys, "arms", *HERE, "--add", "send").startswith("add: 'send'; allowed: a new name")
-    assert refusal(capsys, "freeze", *HERE, "fly").startswith("arm: 'fly'; allowed: ")
+    assert refusal(capsys, "pin", *HERE, "fly").startswith("arm: 'fly'; allowed: ")
     assert refusal(capsys, "shadow", *HERE, "oracle").startswith("agent: 'oracle' is told the bias")
     assert walks
 
 
 def test_an_arm_comes_with_its_vector(capsys: Capture) -> None:
     Path("t.json").write_text('{"context": ["x"], "arms": {"a": [1]}, "features": "product"}')
-    answer(capsys, "make", "s.unfog", "p", "--terms", "t.json")
+    answer(capsys, "create", "s.unfog", "p", "--terms", "t.json")
     answer(capsys, "arms", "s.unfog", "p", "--add", "b=[0.5]")
     assert lines(capsys, "log", "s.unfog", "p")[1]["add"] == {"b": [0.5]}
     assert refusal(capsys, "arms", "s.unfog", "p", "--add", "c=half").startswith("add: half; allowed: JSON")
@@ -347,14 +351,14 @@ def test_a_replay_agrees_or_fails(capsys: Capture, monkeypatch: pytest.MonkeyPat
         "decisions": 1,
         "verified": 1,
         "same": True,
-        "words": "equal to the bit",
+        "message": "equal to the bit",
     }
     assert answer(capsys, "replay", *HERE)["verified"] == 0
     assert refusal(capsys, "replay", "walks.unfog", "runs").startswith("name: 'runs'")
     monkeypatch.setattr("unfog.live.snapshot.digest", lambda state: "another than is remembered")
     code, out, _ = unfog(capsys, "replay", *HERE)
     assert code == 1
-    assert json.loads(out)["words"] == "what is remembered is not what the log says"
+    assert json.loads(out)["message"] == "what is remembered is not what the log says"
     assert walks
 
 
@@ -366,9 +370,9 @@ def test_an_export_comes_in_again(capsys: Capture, monkeypatch: pytest.MonkeyPat
     assert answer(capsys, "import", "copy.unfog", "walks.ndjson") == {
         "problem": "walks",
         "events": 3,
-        "words": "taken in",
+        "message": "imported",
     }
-    assert answer(capsys, "import", "copy.unfog", "walks.ndjson")["words"] == "all of it was there already"
+    assert answer(capsys, "import", "copy.unfog", "walks.ndjson")["message"] == "all of it was there already"
     typed(monkeypatch, text)
     assert answer(capsys, "import", "runs.unfog", "-", "--name", "runs")["problem"] == "runs"
     assert list(answer(capsys, "show", "runs.unfog", "--json")) == ["runs"]
@@ -381,8 +385,8 @@ def test_an_export_imports_modules_that_are_allowed(capsys: Capture, walks: str)
     Path("own.ndjson").write_text("\n".join([json.dumps(told), *rest]))
     said = refusal(capsys, "import", "copy.unfog", "own.ndjson")
     assert said.startswith("line 1, agent: no_such_module:mine; allowed: code of one's own")
-    assert said.endswith("--allow-module no_such_module on the command line")
-    allowed = ("--allow-module", "other", "--allow-module", "no_such_module")
+    assert said.endswith("--allow-modules no_such_module on the command line")
+    allowed = ("--allow-modules", "other", "--allow-modules", "no_such_module")
     said = refusal(capsys, "import", "copy.unfog", "own.ndjson", *allowed)
     assert said.startswith("line 1, agent: ")
     assert "cannot import no_such_module" in said
@@ -437,7 +441,7 @@ def test_tables_go_out_and_come_in(capsys: Capture, walks: str) -> None:
 def test_a_unit_is_erased_only_if_it_is_meant(capsys: Capture, walks: str) -> None:
     words = "erase", "walks.unfog", "--unit", "ann"
     assert refusal(capsys, *words) == "yes: not given; allowed: --yes: what is erased cannot be brought back"
-    assert answer(capsys, *words, "--yes") == {"unit": "ann", "decisions": {"walks": 1}, "words": "erased"}
+    assert answer(capsys, *words, "--yes") == {"unit": "ann", "decisions": {"walks": 1}, "message": "erased"}
     assert '"ann"' not in unfog(capsys, "log", *HERE)[1]
     assert refusal(capsys, *words, "--yes").startswith("unit: 'ann'; allowed: a unit that")
     assert walks
@@ -452,9 +456,11 @@ def test_a_store_that_is_not_there_is_not_made(capsys: Capture) -> None:
         ("replay", "walks.unfog"),
         ("export", *HERE),
         ("erase", "walks.unfog", "--unit", "ann", "--yes"),
-        ("thaw", *HERE),
+        ("unpin", *HERE),
     ):
-        said = "store: there is no walks.unfog; allowed: a store that is there; `unfog live make` makes one"
+        said = (
+            "store: there is no walks.unfog; allowed: a store that is there; `unfog live create` creates one"
+        )
         assert refusal(capsys, *words) == said
         assert [path.name for path in Path().iterdir()] == ["walks.toml"]
 
@@ -480,7 +486,7 @@ def test_a_store_that_cannot_be_used_is_a_failure(capsys: Capture, walks: str) -
 @pytest.mark.slow
 def test_a_shell_script_gets_through(capsys: Capture) -> None:
     """The real command, from a real shell."""
-    answer(capsys, "make", "s.unfog", "walks", "--terms", "walks.toml")
+    answer(capsys, "create", "s.unfog", "walks", "--terms", "walks.toml")
     script = r"""
     set -e
     unfog() { "$PYTHON" -c "from unfog.cli import main; main()" "$@"; }

@@ -16,7 +16,7 @@ def _some_walks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
     """Twelve decisions for two units, of which the first four are rewarded, and one is revealed."""
     monkeypatch.chdir(tmp_path)
     Path("walks.toml").write_text(TERMS)
-    answer(capsys, "make", *HERE, "--terms", "walks.toml")
+    answer(capsys, "create", *HERE, "--terms", "walks.toml")
     asked = [{"context": [1000 + 500 * i, 6 + i % 3], "unit": "ann" if i % 2 else "bob"} for i in range(12)]
     Path("asked.ndjson").write_text("\n".join(map(json.dumps, asked)))
     made = lines(capsys, "decide", *HERE, "--batch", "asked.ndjson")
@@ -27,7 +27,7 @@ def _some_walks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 
 def test_a_store_lists_its_problems(capsys: Capture) -> None:
     Path("t.json").write_text('{"context": ["x"], "arms": ["a", "b", "c"]}')
-    answer(capsys, "make", "walks.unfog", "shop", "--terms", "t.json")
+    answer(capsys, "create", "walks.unfog", "shop", "--terms", "t.json")
     code, out, err = unfog(capsys, "show", "walks.unfog")
     assert (code, err) == (0, "")
     assert [line.split() for line in out.splitlines()] == [
@@ -40,7 +40,7 @@ def test_a_store_lists_its_problems(capsys: Capture) -> None:
 
 def test_an_ordinary_bandit_is_called_one(capsys: Capture) -> None:
     Path("t.json").write_text('{"context": ["x"], "arms": ["a", "b", "c"]}')
-    answer(capsys, "make", "walks.unfog", "shop", "--terms", "t.json")
+    answer(capsys, "create", "walks.unfog", "shop", "--terms", "t.json")
     _, out, _ = unfog(capsys, "show", "walks.unfog", "shop")
     assert "note: No channel is told, so readings are taken for the truth" in out
     assert "as the channel says" not in out
@@ -69,7 +69,7 @@ def test_a_problem_in_eighty_columns(capsys: Capture) -> None:
 def test_no_all_clear_from_an_agent_that_does_not_look(capsys: Capture) -> None:
     for agent in ("alg1", "naive"):
         Path("t.toml").write_text(TERMS.replace("late", agent))
-        answer(capsys, "make", "walks.unfog", agent, "--terms", "t.toml")
+        answer(capsys, "create", "walks.unfog", agent, "--terms", "t.toml")
         answer(capsys, "decide", "walks.unfog", agent, "--context", "[90000, 7]")
         _, out, _ = unfog(capsys, "show", "walks.unfog", agent)
         assert f"agent {agent} does not check whether readings are as the channel says" in out
@@ -97,12 +97,12 @@ def test_json_has_everything_and_no_nan(capsys: Capture) -> None:
         "problem",
         "seed",
         "channel",
-        "frozen",
+        "pinned",
         "retired",
         "shadows",
         "diagnostics",
         "belief",
-        "expected",
+        "predicted_rewards",
     ]
     assert list(found) == parts
     seen = found["diagnostics"]
@@ -110,7 +110,7 @@ def test_json_has_everything_and_no_nan(capsys: Capture) -> None:
     assert sum(seen["chosen"].values()) == 12
     assert seen["rmse_noisy"] == {"steps": pytest.approx(4000.0), "sleep": None}
     assert found["belief"]["theta"]["send"].keys() == {"intercept", "steps", "sleep"}
-    assert sum(found["expected"]["probability_best"].values()) == pytest.approx(1.0)
+    assert sum(found["predicted_rewards"]["probability_best"].values()) == pytest.approx(1.0)
 
 
 def test_an_alarm_is_loud(capsys: Capture) -> None:
@@ -137,7 +137,8 @@ def test_an_empty_store_says_so(capsys: Capture) -> None:
 
     live.open("empty.unfog").close()
     assert (
-        unfog(capsys, "show", "empty.unfog")[1] == "empty.unfog is empty: `unfog live make` makes a problem\n"
+        unfog(capsys, "show", "empty.unfog")[1]
+        == "empty.unfog is empty: `unfog live create` creates a problem\n"
     )
     assert (
         refusal(capsys, "show", "empty.unfog", "walks") == "name: 'walks'; allowed: none: the store is empty"

@@ -22,21 +22,21 @@ BATCH = '{"context": {"steps": 1, "sleep": 7}, "unit": "bob"}\n{"context": [5000
 TABLE = "steps,sleep,arm,reward,key\n5000,7,send,0.5,t1\n6000,,wait,,t2\n"
 Script = list[tuple[str, ...]]
 SCRIPT: Script = [
-    ("make", "walks", "--terms", "walks.toml"),
-    ("make", "walks", "--terms", "walks.toml"),
+    ("create", "walks", "--terms", "walks.toml"),
+    ("create", "walks", "--terms", "walks.toml"),
     ("decide", "walks", "--context", CONTEXT, "--unit", "ann"),
     ("decide", "walks", "--batch", "asked.ndjson"),
     ("reward", "walks", "<0>", "-1.5"),
     ("reward", "walks", "<0>", "2"),
     ("reveal", "walks", "<0>", '{"steps": 7065}'),
-    ("void", "walks", "<1>"),
+    ("cancel", "walks", "<1>"),
     ("arms", "walks", "--add", "call", "--retire", "send"),
     ("arms", "walks"),
-    ("freeze", "walks", "call"),
-    ("freeze", "walks", "nothing"),
-    ("thaw", "walks"),
+    ("pin", "walks", "call"),
+    ("pin", "walks", "nothing"),
+    ("unpin", "walks"),
     ("shadow", "walks", "naive"),
-    ("shadow", "walks", "naive", "--leave"),
+    ("shadow", "walks", "naive", "--remove"),
     ("import", "past.csv", "--name", "walks"),
     ("import", "past.csv", "--name", "nothing"),
     ("import", "bad.csv", "--name", "walks"),
@@ -114,7 +114,7 @@ def test_other_ways_to_say_it(capsys: Capture, service: Running, way: str) -> No
 
 def test_a_figure_is_drawn_from_what_the_service_says(capsys: Capture, service: Running) -> None:
     at = ("--url", service.url)
-    answer(capsys, "make", "walks", "--terms", "walks.toml", *at)
+    answer(capsys, "create", "walks", "--terms", "walks.toml", *at)
     answer(capsys, "decide", "walks", "--context", CONTEXT, *at)
     code, out, _ = unfog(capsys, "show", "walks", "--figure", "walks.png", *at)
     assert (code, "figure: walks.png" in out) == (0, True)
@@ -123,12 +123,12 @@ def test_a_figure_is_drawn_from_what_the_service_says(capsys: Capture, service: 
 
 def test_logs_go_out_and_come_in(capsys: Capture, service: Running) -> None:
     at = ("--url", service.url)
-    answer(capsys, "make", "walks", "--terms", "walks.toml", *at)
+    answer(capsys, "create", "walks", "--terms", "walks.toml", *at)
     answer(capsys, "decide", "walks", "--context", CONTEXT, *at)
     assert unfog(capsys, "export", "walks", "--out", "walks.ndjson", *at)[0] == 0
     assert answer(capsys, "import", "copy.unfog", "walks.ndjson")["events"] == 2
     again = answer(capsys, "import", "walks.ndjson", *at)
-    assert (again["events"], again["words"]) == (0, "all of it was there already")
+    assert (again["events"], again["message"]) == (0, "all of it was there already")
     other = answer(capsys, "import", "walks.ndjson", "--name", "other", *at)
     assert (other["problem"], other["events"]) == ("other", 2)
 

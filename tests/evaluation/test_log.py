@@ -398,15 +398,15 @@ def test_a_table_of_live_decisions_says_what_has_no_reward(tmp_path: Path) -> No
         other = live.decide([1, 2], logged_arm="a")
         for i, one in enumerate([*made[:3], other]):
             live.reward(one.id, 0.5 + i)
-        live.void(made[3].id)
+        live.cancel(made[3].id)
         rows = list(decision_table.as_table(live.events(), ["x", "y"]))
         found = read(live)
     table = dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True))
     read_again = read(logs.written(tmp_path / "log.csv", table), arms=found.arms)
     logs.same(read_again, found, "probabilities", "channel")
     assert read_again.notes == (
+        "1 decisions are cancelled: left out",
         "2 decisions are open: left out",
-        "1 decisions are void: left out",
         "1 decisions were made by somebody else, and no probability was logged: left out",
     )
     table["reward"][2] = None

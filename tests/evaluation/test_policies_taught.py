@@ -44,7 +44,7 @@ def lived(path: Path) -> tuple[Log, dict[str, Array]]:
             "seed": 4,
         }
         live = store.problem("p", context=["steps", "sleep"], arms=names, **terms)
-        live.shadow("gaps")
+        live.add_shadow("gaps")
         for t in range(N):
             reading = [None if np.isnan(x) else float(x) for x in noisy[t]]
             made = live.decide(reading, unit=str(unit[t]))
@@ -53,7 +53,7 @@ def lived(path: Path) -> tuple[Log, dict[str, Array]]:
                 live.reveal(made.id, true[t].tolist())
             arm[t], chance[t] = names.index(made.arm), [made.probabilities.get(name, 0.0) for name in names]
             said["late"].append(chance[t].tolist())
-            said["gaps"].append([made.shadow["gaps"]["probabilities"].get(name, 0.0) for name in names])
+            said["gaps"].append([made.shadows["gaps"]["probabilities"].get(name, 0.0) for name in names])
     told = np.where(shown[:, None], true, np.nan)
     rows = np.arange(N)
     log = Log(("steps", "sleep"), ("a", "b", "c"), noisy, arm, reward, chance[rows, arm], chance, told)

@@ -29,9 +29,9 @@ RATINGS = np.arange(24.0).reshape(4, 6) % 5
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Many small runs of the same code: no waiting for the disk, and hashes of the code taken once."""
-    made, code, find = dict[int, tuple[Any, Plan]](), run_folder.fingerprint(), run_folder.manifest
-    monkeypatch.setattr(run_folder, "fingerprint", lambda *_: code)
-    monkeypatch.setattr(suites, "fingerprint", lambda *_: code)
+    made, code, find = dict[int, tuple[Any, Plan]](), run_folder.code_hash(), run_folder.manifest
+    monkeypatch.setattr(run_folder, "code_hash", lambda *_: code)
+    monkeypatch.setattr(suites, "code_hash", lambda *_: code)
     monkeypatch.setattr(storage, "manifest", lambda plan: made.setdefault(id(plan), (find(plan), plan))[0])
     monkeypatch.setattr("os.fsync", lambda _: None)
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (1, 1))

@@ -49,7 +49,7 @@ def test_the_log_has_what_was_played(found: demo.Played, store: Path) -> None:
     paid = [learnt.get(name, np.nan) for name in decided]
     np.testing.assert_array_equal(found.rows.paid, paid)
     kinds = {one["kind"] for one in events}
-    assert kinds == {"problem", "shadow", "decide", "reward", "reveal", "void", "expire"}
+    assert kinds == {"problem", "shadow", "decide", "reward", "reveal", "cancel", "expire"}
     assert any(one["context"]["sleep"] is None for one in decided.values())
     assert any(one.get("outcome") == "late" for one in events)
 
@@ -82,7 +82,7 @@ def test_naive_has_the_chances_that_it_had(found: demo.Played, store: Path) -> N
     with live.open(store) as opened:
         events = [one for one in opened.problem(demo.NAME).events() if one["kind"] == "decide"]
     for event, chance in zip(events, found.rows.baseline, strict=True):
-        beside = event["shadow"]["naive"]
+        beside = event["shadows"]["naive"]
         assert (chance if beside["arm"] == "send" else 1 - chance) == pytest.approx(beside["probability"])
 
 

@@ -32,7 +32,7 @@ def test_the_past_ends_now_and_has_something_for_every_panel(
 ) -> None:
     with live.open(path, clock=lambda: NOW) as store:
         assert store.names() == [site.name for site in SITES]
-        alarms = {name: store.problem(name).about()["alarm"] for name in store.names()}
+        alarms = {name: store.problem(name).describe()["alarm"] for name in store.names()}
         for site in SITES:
             events = store.problem(site.name).events()
             assert events[-1]["time"] > NOW - 86_400
@@ -45,7 +45,7 @@ def test_the_past_ends_now_and_has_something_for_every_panel(
 def _panels(store: Store, name: str) -> None:
     """Beliefs of a bias, rewards in their intervals or bins, arms, and what is particular to a site."""
     problem = store.problem(name)
-    data, about = problem.diagnostics(), problem.about()
+    data, about = problem.diagnostics(), problem.describe()
     assert np.isfinite(data.bias.values).all()
     assert (data.share.values > 0).all()
     assert 0 < data.attrs["join_rate"] < 1

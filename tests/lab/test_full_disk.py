@@ -90,7 +90,7 @@ def on(disk: Disk) -> Iterator[None]:
 @pytest.fixture
 def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (2, 2))
-    monkeypatch.setattr(run_folder, "fingerprint", lambda _: "of code that stays as it is")
+    monkeypatch.setattr(run_folder, "code_hash", lambda _: "of code that stays as it is")
     return planned()
 
 

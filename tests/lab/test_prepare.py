@@ -173,15 +173,15 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("agents_of_mine", None)
 
 
-def test_the_code_of_an_agent_of_ones_own_is_part_of_the_fingerprint(
+def test_the_code_of_an_agent_of_ones_own_is_part_of_the_hash(
     module: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(module.parent)
     __import__("agents_of_mine")
-    before = run_folder.fingerprint(["agents_of_mine"])
-    assert before != run_folder.fingerprint(["unfog.agents", "abc"]) == run_folder.fingerprint()
+    before = run_folder.code_hash(["agents_of_mine"])
+    assert before != run_folder.code_hash(["unfog.agents", "abc"]) == run_folder.code_hash()
     module.write_text(MODULE.format(nu=4.0))
-    assert run_folder.fingerprint(["agents_of_mine"]) != before
+    assert run_folder.code_hash(["agents_of_mine"]) != before
 
 
 def test_an_agent_of_ones_own_is_named_by_its_module(

@@ -260,7 +260,7 @@ def test_other_code_or_spec_never_mixes(tmp_path: Path, monkeypatch: pytest.Monk
     target = claim(tmp_path, small())
     assert claim(tmp_path, small()) == target == tmp_path / "small-001"
     assert claim(tmp_path, small(seed=1)) == tmp_path / "small-002"
-    monkeypatch.setattr(run_folder, "fingerprint", lambda _: "other code")
+    monkeypatch.setattr(run_folder, "code_hash", lambda _: "other code")
     assert claim(tmp_path, small()) == tmp_path / "small-003"
     with pytest.raises(InputError, match="another unfinished run"):
         keep(prepare(small()), target)
@@ -314,13 +314,13 @@ def test_other_code_of_ones_own_never_mixes(
     assert claim(runs, spec) == runs / ("small-001" if changed is None else "small-002")
 
 
-def test_the_fingerprint_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = run_folder.fingerprint()
+def test_the_hash_is_of_the_numeric_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run_folder.code_hash()
     for name in run_folder.NUMERIC:
         monkeypatch.setattr(
             run_folder, "NUMERIC", tuple(other for other in run_folder.NUMERIC if other != name)
         )
-        assert run_folder.fingerprint() != whole
+        assert run_folder.code_hash() != whole
         monkeypatch.undo()
 
 

@@ -26,13 +26,13 @@ class Entry:
     rewards: list[float] = field(default_factory=list)
     paid: float | None = None
     told: dict[str, float] = field(default_factory=dict)
-    voided: bool = False
+    is_cancelled: bool = False
     expired: bool = False
     dropped: bool = False
 
     @property
     def settled(self) -> bool:
-        return self.voided or self.expired or self.paid is not None
+        return self.is_cancelled or self.expired or self.paid is not None
 
 
 @dataclass
@@ -69,14 +69,14 @@ class Book:
                 self.events.append(("expire", one.id, "reward", value))
         for one in self.entries.values():
             over = self.within is not None and one.time + self.within <= now
-            hangs = one.paid is not None and self.hangs(one) and not one.voided
+            hangs = one.paid is not None and self.hangs(one) and not one.is_cancelled
             if over and hangs and not one.dropped:
                 one.dropped = True
                 self.events.append(("expire", one.id, "context"))
 
     def reward(self, id_: str, value: float) -> str | type[InputError]:
         one = self.entries[id_]
-        if one.voided:
+        if one.is_cancelled:
             return DecisionClosedError
         if one.expired:
             return "late"
@@ -96,7 +96,7 @@ class Book:
 
     def reveal(self, id_: str, told: Mapping[str, float], now: float) -> str | type[InputError]:
         one = self.entries[id_]
-        if one.voided:
+        if one.is_cancelled:
             return DecisionClosedError
         if any(one.told.get(name, value) != value for name, value in told.items()):
             return ConflictError
@@ -109,11 +109,11 @@ class Book:
         one.told |= told
         return "learnt" if self.sees else "noted"
 
-    def void(self, id_: str) -> str | type[InputError]:
+    def cancel(self, id_: str) -> str | type[InputError]:
         one = self.entries[id_]
-        if one.voided:
+        if one.is_cancelled:
             return "known"
         if one.paid is not None and (not self.hangs(one) or one.dropped):
             return DecisionClosedError
-        one.voided, one.paid = True, None
-        return "void"
+        one.is_cancelled, one.paid = True, None
+        return "cancelled"

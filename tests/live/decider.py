@@ -50,7 +50,7 @@ def called(problem: Problem, verb: str, given: dict[str, Any]) -> list[Any]:
 
 def asked(chance: random.Random, open_: list[str], key: str) -> tuple[str, dict[str, Any]]:
     """Any call, with this key where it takes one; decisions it is about are those of the thread."""
-    verb = chance.choices(["decide", "reward", "reveal", "void", "arms"], [40, 30, 20, 5, 5])[0]
+    verb = chance.choices(["decide", "reward", "reveal", "cancel", "arms"], [40, 30, 20, 5, 5])[0]
     if verb == "arms":
         verb = chance.choices(["retire_arm", "restore_arm", "add_arm"], [5, 5, 1])[0]
         return verb, {"arm": f"arm {key}" if verb == "add_arm" else "ask"}
@@ -75,7 +75,7 @@ def work(store: Store, number: int, thread: int) -> None:
         try:
             answer = called(store.problem(name), verb, given)
         except InputError:
-            continue  # a void decision, or an arm that is gone already
+            continue  # a cancelled decision, or an arm that is gone already
         if verb == "decide":
             made[name].append(answer[0])
         # One short write to a pipe is never torn.

@@ -41,7 +41,7 @@ def problem(store: Store, name: str = "p", **terms: Any) -> Problem:
 
 
 def replayed(live: Store | Problem, name: str = "p") -> str:
-    """The fingerprint of what the log says; what is remembered is left as it is."""
+    """The hash of what the log says; what is remembered is left as it is."""
     processor = live.processor
     processor.log.commit(processor.log.last, processor.log.epoch)
     return digest(folded(processor.made(name), processor.log.read(name))[0])

@@ -79,7 +79,7 @@ def check_events(store: Store, acknowledged: list[list[Any]]) -> None:
         decided = [event["decision"] for event in found if event["kind"] == "decide"]
         assert len(set(decided)) == len(decided)
         expired = [
-            event["decision"] for event in found if event["kind"] == "expire" and event["what"] == "reward"
+            event["decision"] for event in found if event["kind"] == "expire" and event["expired"] == "reward"
         ]
         assert len(set(expired)) == len(expired)
         by_seq = {event["seq"]: event for event in found}

@@ -55,14 +55,14 @@ def calls(live: Problem, id_: str, dice: random.Random) -> tuple[str, Any]:
         ("reveal", lambda: live.reveal(id_, junk)),
         ("reveal", lambda: live.reveal(id_, {"x": junk})),
         ("reveal", lambda: live.reveal(id_, [1.0, junk], key=more)),
-        ("void", lambda: live.void(junk)),
-        ("void", lambda: live.void(junk, key=more)),
+        ("cancel", lambda: live.cancel(junk)),
+        ("cancel", lambda: live.cancel(junk, key=more)),
         ("arms", lambda: live.add_arm(junk, more)),
         ("arms", lambda: live.add_arm("a", junk)),
         ("arms", lambda: live.retire_arm(junk)),
         ("arms", lambda: live.restore_arm(junk)),
-        ("freeze", lambda: live.freeze(junk)),
-        ("shadow", lambda: live.shadow(junk)),
+        ("pin", lambda: live.pin_arm(junk)),
+        ("shadow", lambda: live.add_shadow(junk)),
     ]
     return dice.choice(verbs)
 
@@ -81,14 +81,14 @@ def as_it_was(live: Problem) -> None:
     for arm, active in live.processor.cache.get(live.name).arms.active.copy().items():
         if not active:
             live.restore_arm(arm)
-    live.thaw()
+    live.unpin_arm()
 
 
 def throw(live: Problem, number: int, seed: int, **more: Any) -> tuple[int, int]:
-    """So many calls; how many worked, and how many were refused. What is frozen by chance is thawed."""
+    """So many calls; how many worked, and how many were refused. What is pinned by chance is unpinned."""
     dice, done, refused, log = random.Random(seed), 0, 0, live.processor.log
     ids = [live.decide([0.1 * i, 1.0], **more).id for i in range(8)]
-    before = live.fingerprint()
+    before = live.state_hash()
     for i in range(number):
         kind, call = calls(live, dice.choice(ids), dice)
         last = log.last
@@ -103,5 +103,5 @@ def throw(live: Problem, number: int, seed: int, **more: Any) -> tuple[int, int]
         assert log.last == last, (kind, str(error))
         if i % 20 == 0:  # the log is as it was, and what is remembered is what the log says
             before = before or replayed(live)
-            assert live.fingerprint() == before
+            assert live.state_hash() == before
     return done, refused

@@ -17,7 +17,7 @@ from unfog.validation import InputError
 SKEW, NOISE = [[1.0, 0.3], [0.3, 1.0]], [[0.9, -0.3], [-0.3, 0.7]]
 NAMES = ["steps", "sleep"]
 VECTORS = {"send": [1.0, 0.5], "wait": [-0.5, 1.0], "ask": [0.2, -1.0]}
-VERBS = {"decide": 45, "reward": 28, "reveal": 15, "void": 4, "arms": 6, "freeze": 2}
+VERBS = {"decide": 45, "reward": 28, "reveal": 15, "cancel": 4, "arms": 6, "pin": 2}
 
 
 def channel(agent: str, rewards: str = "numeric") -> Knowledge:
@@ -77,8 +77,8 @@ class Player:
         verb = chance.choices([*VERBS], [*VERBS.values()])[0]
         if verb == "arms":
             return self._arms(problem)
-        if verb == "freeze":
-            return chance.choice([("freeze", {"arm": "ask"}), ("thaw", {}), ("thaw", {})])
+        if verb == "pin":
+            return chance.choice([("pin_arm", {"arm": "ask"}), ("unpin_arm", {}), ("unpin_arm", {})])
         if verb == "decide" or not self.made:
             return "decide", self._asked(problem)
         given: dict[str, Any] = {"decision": chance.choice(self.made[-12:])}

@@ -11,7 +11,7 @@ from unfog.live import Problem
 from unfog.validation import InputError
 
 UNITS = ["ann", "bob", "cy", None]
-VERBS = {"decide": 50, "reward": 25, "reveal": 12, "void": 4, "arms": 4, "freeze": 4, "shadow": 3}
+VERBS = {"decide": 50, "reward": 25, "reveal": 12, "cancel": 4, "arms": 4, "pin": 4, "shadow": 3}
 REACH = 1.959963984540054
 
 
@@ -33,7 +33,7 @@ class Clinic:
             told.context_window,
         )
         self.book = Book(*rules, awaits=agent.awaits_context, sees=agent.sees_context)
-        self.frozen = False
+        self.pinned = False
 
     def play(self, calls: int) -> None:
         for _ in range(calls):
@@ -54,7 +54,7 @@ class Clinic:
             given |= {"logged_arm": chance.choice(ARMS)} | chance.choice([{}, {"probability": 0.4}])
         unit = chance.choice(UNITS)
         found = self.live.decide(context, unit=unit, **given)
-        free = "logged_arm" not in given and not self.frozen
+        free = "logged_arm" not in given and not self.pinned
         kept = {"unit": unit, "noisy": context, "answer": found, "time": self.clock.time, "free": free}
         self.decisions.append(kept | {"logged_arm": "logged_arm" in given, "true": {}})
         self.book.entries[found.id] = Entry(found.id, self.clock.time, found.arm, tuple(context))
@@ -77,10 +77,10 @@ class Clinic:
         if expected != "known":
             one["true"] = true | one["true"]
 
-    def _void(self) -> None:
+    def _cancel(self) -> None:
         one = self._one()["answer"].id
-        expected = self.book.void(one)
-        assert self.live.void(one).outcome == expected
+        expected = self.book.cancel(one)
+        assert self.live.cancel(one).outcome == expected
 
     def _arms(self) -> None:
         verb = self.chance.choice(["retire_arm", "restore_arm", "restore_arm", "add_arm"])
@@ -88,20 +88,20 @@ class Clinic:
         getattr(self.live, verb)(arm)
         self.arms += [arm] * (verb == "add_arm")
 
-    def _freeze(self) -> None:
-        if self.frozen or self.chance.random() < 0.5:
-            self.live.thaw()
-            self.frozen = False
+    def _pin(self) -> None:
+        if self.pinned or self.chance.random() < 0.5:
+            self.live.unpin_arm()
+            self.pinned = False
         else:
-            self.live.freeze("a")
-            self.frozen = True
+            self.live.pin_arm("a")
+            self.pinned = True
 
     def _shadow(self) -> None:
         shadows = [name for name in self.store.processor.cache.get("p").runners if name]
         if "naive" in shadows and self.chance.random() < 0.4:
-            self.live.unshadow("naive")
+            self.live.remove_shadow("naive")
         else:
-            self.live.shadow("naive" if shadows else "alg1")
+            self.live.add_shadow("naive" if shadows else "alg1")
 
 
 def same(found: float | None, wanted: float | None) -> bool:
@@ -113,7 +113,7 @@ def same(found: float | None, wanted: float | None) -> bool:
 def weight(one: dict[str, Any], shadow: str) -> float | None:
     """What a decision counts for a shadow, from the answer that its caller had."""
     answer = one["answer"]
-    others = answer.shadow[shadow]["probabilities"]
+    others = answer.shadows[shadow]["probabilities"]
     if answer.probability is None:
         return None
     supported = all(answer.probabilities.get(arm, 0.0) > 0 for arm, q in others.items() if q > 0)

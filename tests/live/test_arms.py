@@ -1,4 +1,4 @@
-"""Arms that come and go, are frozen, forced or brought along; code of one's own; agents that only look on."""
+"""Arms that come and go, are pinned, forced or brought along; code of one's own; agents that only look on."""
 
 import linecache
 import sys
@@ -37,7 +37,7 @@ def test_an_arm_that_is_added_is_as_one_that_was_there_and_never_chosen(store: S
     later.add_arm("new")
     for problem in (later, first):
         problem.reward(problem.decide([0.5, 0.5], logged_arm="new").id, 2.0)
-    found, wanted = (problem.expected([0.4, -0.2]) for problem in (later, first))
+    found, wanted = (problem.predict_rewards([0.4, -0.2]) for problem in (later, first))
     assert [*found["arm"].values] == [*wanted["arm"].values]
     for name in ("mean", "low", "high"):
         assert np.allclose(found[name].values, wanted[name].values, rtol=1e-9, atol=1e-12)
@@ -116,10 +116,10 @@ def test_code_of_ones_own_must_stay_as_it_was(tmp_path: Path, monkeypatch: pytes
     with player.open(tmp_path / "walks.unfog") as store:
         walks = store.problem("walks", **given)
         player.play(walks, 40)
-        found = walks.fingerprint()
+        found = walks.state_hash()
         assert store.replay(verify=True)["walks"].same
     with player.open(tmp_path / "walks.unfog") as store:
-        assert store.problem("walks").fingerprint() == found
+        assert store.problem("walks").state_hash() == found
     source.write_text(OWN + "\n# changed\n")
     forget(source)
     with player.open(tmp_path / "walks.unfog") as store:
@@ -129,7 +129,7 @@ def test_code_of_ones_own_must_stay_as_it_was(tmp_path: Path, monkeypatch: pytes
     source.write_text(OWN)
     forget(source)
     with player.open(tmp_path / "walks.unfog") as store:
-        assert store.problem("walks").fingerprint() == found
+        assert store.problem("walks").state_hash() == found
 
 
 def test_a_shadow_of_ones_own_must_stay_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,29 +139,29 @@ def test_a_shadow_of_ones_own_must_stay_as_it_was(tmp_path: Path, monkeypatch: p
     player = Player(2, grows=False)
     with player.open(tmp_path / "walks.unfog") as store:
         walks = plain(store)
-        walks.shadow("own_shadow:mine")
+        walks.add_shadow("own_shadow:mine")
         player.play(walks, 20)
-        found = walks.fingerprint()
+        found = walks.state_hash()
         lines = [*store.export("walks")]
     with player.open(tmp_path / "walks.unfog") as store:
-        assert store.problem("walks").fingerprint() == found
+        assert store.problem("walks").state_hash() == found
         assert store.replay(verify=True)["walks"].same
-        assert store.take_in(lines, "copy", modules=["own_shadow"]) == len(lines)
+        assert store.import_events(lines, "copy", allow_modules=["own_shadow"]) == len(lines)
     source.write_text(OWN + "\n# changed\n")
     forget(source)
     with player.open(tmp_path / "walks.unfog") as store:
         walks = store.problem("walks")
         for call in (
             lambda: walks.decide([0.1, 0.2]),
-            walks.fingerprint,
-            lambda: store.take_in(lines, "more", modules=["own_shadow"]),
+            walks.state_hash,
+            lambda: store.import_events(lines, "more", allow_modules=["own_shadow"]),
         ):
             with pytest.raises(InputError, match=r"shadow: own_shadow:mine has changed"):
                 call()
     source.write_text(OWN)
     forget(source)
     with player.open(tmp_path / "walks.unfog") as store:
-        assert store.problem("walks").fingerprint() == found
+        assert store.problem("walks").state_hash() == found
 
 
 def forget(source: Path) -> None:
@@ -177,14 +177,14 @@ def test_a_shadow_decides_and_learns_and_is_not_obeyed(store: Store, agent: str)
     """It is the agent that would have been had the same arms been forced on it."""
     watched, alone = plain(store, "watched"), plain(store, "alone")
     other = plain(store, "other", agent=agent)
-    watched.shadow(agent)
+    watched.add_shadow(agent)
     rng = np.random.default_rng(4)
     for i in range(30):
         context = rng.normal(size=2)
         made, same = watched.decide(context, unit="ann"), alone.decide(context, unit="ann")
         assert made[1:7] == same[1:7]
         third = other.decide(context, unit="ann", logged_arm=made.arm)
-        shadow = made.shadow[agent]
+        shadow = made.shadows[agent]
         assert shadow["probability"] == third.probabilities[shadow["arm"]]
         if i % 4:
             value = float(rng.normal())
@@ -206,16 +206,16 @@ def test_a_shadow_may_come_later_and_arms_after_it(store: Store) -> None:
     for i in range(6):
         walks.reward(walks.decide([i / 3, 0.2]).id, 1.0)
     open_ = walks.decide([0.1, 0.1])
-    walks.shadow("late")
+    walks.add_shadow("late")
     with pytest.raises(InputError, match=r"^agent: 'late'"):
-        walks.shadow("late")
+        walks.add_shadow("late")
     with pytest.raises(InputError, match=r"^agent"):
-        walks.shadow("oracle")
+        walks.add_shadow("oracle")
     with pytest.raises(InputError, match=r"^agent"):
-        walks.shadow("nobody")
+        walks.add_shadow("nobody")
     walks.add_arm("new")
     made = walks.decide([0.1, 0.2])
-    assert {*made.shadow} == {"late"}
+    assert {*made.shadows} == {"late"}
     walks.reward(open_.id, 1.0)
     walks.reward(made.id, 1.0)
     walks.reveal(made.id, {"steps": 0.3})

@@ -35,7 +35,7 @@ def test_what_no_json_says(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         live = problem(store)
         made = live.decide([0.5, 1.0])
-        before, events = live.fingerprint(), live.events()
+        before, events = live.state_hash(), live.events()
         for verb, field, value in PYTHON:
             with pytest.raises(InputError) as caught:
                 getattr(live, verb)(*([] if verb == "decide" else [made.id]), value)
@@ -44,8 +44,8 @@ def test_what_no_json_says(tmp_path: Path) -> None:
             with pytest.raises(InputError, match=f"^{next(iter(more))}: "):
                 live.decide([0.5, 1.0], **more)
         with pytest.raises(InputError, match=r"^agent\.no_such_module:agent: "):
-            live.shadow("no_such_module:agent")
-        assert (live.fingerprint(), live.events()) == (before, events)
+            live.add_shadow("no_such_module:agent")
+        assert (live.state_hash(), live.events()) == (before, events)
 
 
 KINDS: list[dict[str, Any]] = [

@@ -74,8 +74,8 @@ def test_other_terms(tmp_path: Path) -> None:
     assert list(other) == list(FIELDS)
     with opened(tmp_path) as store:
         live = problem(store, **first)
-        before = live.fingerprint()
-        assert problem(store, **first).fingerprint() == store.problem("p").fingerprint() == before
+        before = live.state_hash()
+        assert problem(store, **first).state_hash() == store.problem("p").state_hash() == before
         for field, value in other.items():
             with pytest.raises(InputError) as caught:
                 store.problem("p", **{field: value})

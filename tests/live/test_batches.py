@@ -16,11 +16,11 @@ def refused(
     live: Problem, asked: list[dict[str, Any]], field: str, kind: type[InputError] = InputError
 ) -> None:
     """By its field, with nothing decided."""
-    before, events = live.fingerprint(), len(live.events())
+    before, events = live.state_hash(), len(live.events())
     with pytest.raises(kind) as error:
         live.decide_many(asked)
     assert error.value.field == field
-    assert (live.fingerprint(), len(live.events())) == (before, events)
+    assert (live.state_hash(), len(live.events())) == (before, events)
 
 
 def test_times_of_a_batch_do_not_go_back(tmp_path: Path) -> None:

@@ -62,27 +62,27 @@ def test_a_problem_that_is_too_large_is_refused_before_it_is_made(
 def test_arms_and_shadows_that_come_later_are_counted(store: Store) -> None:
     """A shadow may take more than the one that is obeyed."""
     walks = store.problem("walks", context=coordinates(5), arms=arms(900), agent="late", rewards="binary")
-    before = walks.fingerprint()
+    before = walks.state_hash()
     with pytest.raises(InputError, match="GiB of memory"):
         store.problem("naive", context=coordinates(5), arms=arms(1000), agent="naive", rewards="binary")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config, "MOST", 1 << 25)
         with pytest.raises(InputError, match=r"'naive' about 0\.9 GiB") as refused:
-            walks.shadow("naive")
+            walks.add_shadow("naive")
         assert refused.value.field == "agent"
         with pytest.raises(InputError, match="GiB of memory") as refused:
-            walks.change_arms(add=dict.fromkeys(f"b{i}" for i in range(9000)))
+            walks.update_arms(add=dict.fromkeys(f"b{i}" for i in range(9000)))
         assert refused.value.field == "add"
         walks.add_arm("one")
         walks.retire_arm("one")
-    assert walks.fingerprint() != before
+    assert walks.state_hash() != before
 
 
 def test_what_is_there_is_served(tmp_path: Path) -> None:
     """Whatever the bound is by now."""
     path = tmp_path / "a.unfog"
     with unfog.live.open(path) as store:
-        store.problem("walks", context=coordinates(20), arms=arms(20), agent="unfog").shadow("naive")
+        store.problem("walks", context=coordinates(20), arms=arms(20), agent="unfog").add_shadow("naive")
     with pytest.MonkeyPatch.context() as patch, unfog.live.open(path) as store:
         patch.setattr(config, "MOST", 1)
         assert store.problem("walks").decide(dict.fromkeys(coordinates(20), 1.0)).number == 0

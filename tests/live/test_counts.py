@@ -37,16 +37,16 @@ def store(tmp_path: Path, clock: Clock) -> Iterator[Store]:
 def counts(store: Store, *names: str) -> tuple[Any, ...]:
     """Now, and again when the log is read from its beginning."""
     attrs = store.problem("walks").diagnostics().attrs
-    before = store.problem("walks").fingerprint()
+    before = store.problem("walks").state_hash()
     assert store.replay()["walks"].same
-    assert store.problem("walks").fingerprint() == before
+    assert store.problem("walks").state_hash() == before
     return tuple(attrs[name] for name in names)
 
 
 def wait(walks: Problem, clock: Clock, seconds: float) -> None:
     """Until then, and one more event, before which all is settled that is due."""
     clock.now += seconds
-    walks.freeze("send")
+    walks.pin_arm("send")
 
 
 CAME = ("answered", "expired", "join_rate")
@@ -66,20 +66,20 @@ def test_who_does_not_answer_has_not_come_in_time(
 
 
 def test_what_never_was_shown_counts_for_nothing(store: Store, clock: Clock) -> None:
-    """Whether the decision was closed when it became void, or open, or still waited."""
+    """Whether the decision was closed when it was cancelled, or open, or still waited."""
     walks = store.problem("walks", **terms("late"))
     paid, waited, opened, closed = (walks.decide(READING) for _ in range(4))
     walks.reward(paid.id, 1.0)
-    walks.void(waited.id)
+    walks.cancel(waited.id)
     wait(walks, clock, 50)
     assert counts(store, *CAME) == (1, 2, 1 / 3)
-    walks.void(opened.id)
+    walks.cancel(opened.id)
     wait(walks, clock, 100)
     assert closed.id not in store.processor.cache.get("walks").open
     assert counts(store, *CAME) == (1, 1, 0.5)
-    walks.void(closed.id)
-    walks.void(closed.id, key="again")
-    assert counts(store, *CAME, "voided") == (1, 0, 1.0, 3)
+    walks.cancel(closed.id)
+    walks.cancel(closed.id, key="again")
+    assert counts(store, *CAME, "cancelled") == (1, 0, 1.0, 3)
 
 
 @pytest.mark.parametrize("agent", ["unfog", "late"])
@@ -90,15 +90,23 @@ def test_who_is_erased_is_counted_no_more(store: Store, clock: Clock, agent: str
     walks.reward(of["ann"][0].id, 1.0)
     wait(walks, clock, 200)
     for unit in ("ann", "bob"):
-        walks.void(of[unit][1].id)
+        walks.cancel(of[unit][1].id)
         walks.reward(of[unit][2].id, 1.0)
         walks.reveal(of[unit][2].id, [0.0, 0.0])
-    whole = counts(store, "decisions", *CAME, "late", "late_contexts", "voided")
-    assert whole == (8, 2, 4, 1 / 3, 2, 2, 2)
+    names = ("decisions", *CAME, "late", "late_contexts", "cancelled")
+    assert counts(store, *names) == (8, 2, 4, 1 / 3, 2, 2, 2)
     store.erase(unit="ann")
-    assert counts(store, "decisions", *CAME, "late", "late_contexts", "voided") == (4, 1, 2, 1 / 3, 1, 1, 1)
+    assert counts(store, *names) == (
+        4,
+        1,
+        2,
+        1 / 3,
+        1,
+        1,
+        1,
+    )
     store.erase(unit="bob")
-    erased = counts(store, "decisions", "answered", "expired", "late", "late_contexts", "voided")
+    erased = counts(store, "decisions", "answered", "expired", "late", "late_contexts", "cancelled")
     assert erased == (0, 0, 0, 0, 0, 0)
     assert np.isnan(counts(store, "join_rate"))
 
@@ -112,14 +120,14 @@ def judged(store: Store) -> tuple[Any, ...]:
 @pytest.mark.parametrize("agent", ["alg2", "unfog-delayed"])
 def test_a_reward_that_awaits_its_context_counts_when_it_is_learnt(store: Store, agent: str) -> None:
     walks = store.problem("walks", **terms(agent, reward_window=None, arms=["send"]))
-    learnt, void, waits = (walks.decide(READING) for _ in range(3))
-    for made, value in ((learnt, 1.0), (void, 5.0), (waits, 7.0)):
+    learnt, cancelled, waits = (walks.decide(READING) for _ in range(3))
+    for made, value in ((learnt, 1.0), (cancelled, 5.0), (waits, 7.0)):
         assert walks.reward(made.id, value).outcome == "waits"
     assert judged(store) == (0, 0, [])
-    walks.void(void.id)
+    walks.cancel(cancelled.id)
     walks.reveal(learnt.id, [0.2, 0.1])
     assert judged(store) == (1, 1, [1.0])
-    assert counts(store, "answered", "voided", "pending") == (2, 1, 0)
+    assert counts(store, "answered", "cancelled", "pending") == (2, 1, 0)
 
 
 def test_a_reward_whose_context_never_came_counts_for_nothing(store: Store, clock: Clock) -> None:
@@ -155,16 +163,16 @@ def test_decisions_of_a_day_are_those_since_midnight(store: Store, clock: Clock,
     walks = store.problem("walks", **terms("unfog"))
     clock.now = 20_000 * 86_400.0 - 1
     walks.decide(READING)
-    assert walks.about()["decisions_today"] == 1
+    assert walks.describe()["decisions_today"] == 1
     clock.now += 1
-    assert walks.about()["decisions_today"] == 0
+    assert walks.describe()["decisions_today"] == 0
     walks.decide(READING)
     clock.now += 86_399
     walks.decide(READING)
-    assert (walks.about()["decisions_today"], walks.about()["decisions"]) == (2, 3)
+    assert (walks.describe()["decisions_today"], walks.describe()["decisions"]) == (2, 3)
     store.close()
     with open_store(tmp_path / "counted.unfog", sync="normal", clock=clock) as again:
-        assert again.problem("walks").about()["decisions_today"] == 2
+        assert again.problem("walks").describe()["decisions_today"] == 2
         assert again.replay()["walks"].same
         clock.now += 1
-        assert again.problem("walks").about()["decisions_today"] == 0
+        assert again.problem("walks").describe()["decisions_today"] == 0

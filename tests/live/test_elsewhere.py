@@ -39,7 +39,7 @@ def test_another_processor_takes_the_same_of_arms_that_tie(tmp_path: Path, here:
 def test_a_decision_may_differ_by_rounding_alone(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         live = problem(store, agent="unfog", epsilon=0.1)
-        live.shadow("naive")
+        live.add_shadow("naive")
         for reading in ([1.0, -2.0], [0.5, 1.0]):
             live.reward(live.decide(reading).id, 1.0)
         made = store.processor.made("p")
@@ -50,19 +50,19 @@ def test_a_decision_may_differ_by_rounding_alone(tmp_path: Path) -> None:
         def check(part: str, value: Any) -> None:
             snapshot._compare(made, row, now | {part: value}, now)
 
-        shares = now["shares"]
-        assert len(shares) > 1
+        chances = now["agent_probabilities"]
+        assert len(chances) > 1
         for size, refused in ((1e-12, False), (1e-6, True)):
             changed: dict[str, Any] = {
                 "probability": now["probability"] - size,
-                "shares": {arm: share + size for arm, share in shares.items()},
+                "agent_probabilities": {arm: chance + size for arm, chance in chances.items()},
                 "denoised": {name: x + size * scale[name] for name, x in now["denoised"].items()},
                 "sd": {name: x + size * scale[name] for name, x in now["sd"].items()},
-                "shadow": {"naive": now["shadow"]["naive"] | {"probability": size}},
+                "shadows": {"naive": now["shadows"]["naive"] | {"probability": size}},
             }
             if not refused:
-                changed["shadow"]["naive"]["probability"] = now["shadow"]["naive"]["probability"] + size
-                changed["shares"] |= {"d": size}  # of an arm that hardly leads
+                changed["shadows"]["naive"]["probability"] = now["shadows"]["naive"]["probability"] + size
+                changed["agent_probabilities"] |= {"d": size}  # of an arm that hardly leads
             for part, value in changed.items():
                 if refused:
                     with pytest.raises(ReplayMismatchError, match=rf"{part} = .* and would have"):
@@ -70,7 +70,12 @@ def test_a_decision_may_differ_by_rounding_alone(tmp_path: Path) -> None:
                 else:
                     check(part, value)
         other = next(arm for arm in ("a", "b", "c") if arm != now["arm"])
-        for part, value in (("arm", other), ("number", 7), ("shares", {other: 1.0}), ("denoised", None)):
+        for part, value in (
+            ("arm", other),
+            ("number", 7),
+            ("agent_probabilities", {other: 1.0}),
+            ("denoised", None),
+        ):
             with pytest.raises(ReplayMismatchError, match=f"has {part} = "):
                 check(part, value)
 
@@ -81,7 +86,7 @@ def test_a_snapshot_of_another_processor_is_passed_over(
     with opened(tmp_path) as store:
         problem(store)
         made = store.processor.made("p")
-        own = snapshot.fingerprint(made)
-        assert snapshot.fingerprint(made) == own
+        own = snapshot.snapshot_key(made)
+        assert snapshot.snapshot_key(made) == own
         monkeypatch.setattr(snapshot, "_rounding", lambda: "other last bits")
-        assert snapshot.fingerprint(made) != own
+        assert snapshot.snapshot_key(made) != own

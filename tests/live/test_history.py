@@ -102,12 +102,12 @@ def check_rewards(clinic: Clinic, found: dict[str, Any], mine: list[dict[str, An
 def check_shadows(clinic: Clinic, found: dict[str, Any], mine: list[dict[str, Any]]) -> None:
     paid = {one["answer"].number: clinic.book.entries[one["answer"].id].paid for one in mine}
     own = mean([x for x in paid.values() if x is not None])
-    assert all(same(found["shadow"][""][name], own[name]) for name in own)
-    assert set(found["shadow"]) == {"", *found["shadows"]}
+    assert all(same(found["estimates"][""][name], own[name]) for name in own)
+    assert set(found["estimates"]) == {"", *found["shadows"]}
     for name in found["shadows"]:
-        beside = [one for one in mine if name in one["answer"].shadow]
-        said = found["shadow"][name]
-        free = [one["answer"].shadow[name]["arm"] == one["answer"].arm for one in beside if one["free"]]
+        beside = [one for one in mine if name in one["answer"].shadows]
+        said = found["estimates"][name]
+        free = [one["answer"].shadows[name]["arm"] == one["answer"].arm for one in beside if one["free"]]
         assert same(said["agreement"], float(np.mean(free)) if free else None)
         pairs = [(weight(one, name), paid[one["answer"].number]) for one in beside]
         judged = [(w, r) for w, r in pairs if w is not None and r is not None]
@@ -146,7 +146,7 @@ def test_another_store_shows_the_same(tmp_path: Path) -> None:
     with clinic.store, opened(tmp_path / "other", clinic.clock) as other:
         for calls in (60, 60):
             clinic.play(calls)
-            other.take_in(clinic.store.export("p"))
+            other.import_events(clinic.store.export("p"))
             assert other.problem("p").history() == clinic.live.history()
         clinic.store.erase(unit="ann")
         other.erase(unit="ann")
@@ -214,7 +214,7 @@ def test_a_reward_that_waits_goes_with_its_decision(tmp_path: Path) -> None:
         for decision in (one, other):
             assert p.reward(decision, 3.0).outcome == "waits"
         assert p.history()["points"]["reward"] == [3.0, 3.0]
-        p.void(one)
+        p.cancel(one)
         assert p.history()["points"]["reward"] == [None, 3.0]
 
 
@@ -283,12 +283,12 @@ def test_nothing_yet_and_little(tmp_path: Path, terms: dict[str, Any]) -> None:
         json.dumps(found, allow_nan=False)
         assert (found["kept"], found["first_number"], found["points"]["number"]) == (0, None, [])
         assert found["rewards"]["mean"] == found["tracks"]["number"] == []
-        p.shadow("alg1")
+        p.add_shadow("alg1")
         p.reward(p.decide([1.0, 2.0]).id, 1.0)
         found = p.history()
         json.dumps(found, allow_nan=False)
         assert found["rewards"]["mean"] == [1.0]
-        assert found["shadow"]["alg1"]["count"] == found["shadow"][""]["count"] == 1
+        assert found["estimates"]["alg1"]["count"] == found["estimates"][""]["count"] == 1
 
 
 def test_arms_that_come_with_decisions_have_no_place(tmp_path: Path) -> None:

@@ -35,33 +35,41 @@ def test_weights_make_the_mean_what_the_other_would_have_earned(
         p, q = with_epsilon(own, choice, epsilon), with_epsilon(other, choice, epsilon)
         earned = 0.0
         for arm in choice:
-            body = {"number": number, "arm": arm, "probability": p[arm], "shares": own, "arms": arms}
-            earned += p[arm] * rewards[arm] * history.weight(around(epsilon), body, {"shares": other})
+            body = {
+                "number": number,
+                "arm": arm,
+                "probability": p[arm],
+                "agent_probabilities": own,
+                "arms": arms,
+            }
+            earned += (
+                p[arm] * rewards[arm] * history.weight(around(epsilon), body, {"agent_probabilities": other})
+            )
         assert earned == pytest.approx(sum(q[arm] * rewards[arm] for arm in choice), abs=1e-12)
 
 
-SURE = {"number": 7, "arm": "a", "probability": 1.0, "shares": {"a": 1.0}}
+SURE = {"number": 7, "arm": "a", "probability": 1.0, "agent_probabilities": {"a": 1.0}}
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "body", "shares", "wanted"),
+    ("epsilon", "body", "own", "wanted"),
     [
         (0.0, SURE, {"a": 1.0}, 1.0),
         (0.0, SURE, {"b": 1.0}, None),  # what b would have paid cannot be known
         (0.0, SURE, {"a": 0.5, "b": 0.5}, None),
-        (0.2, SURE | {"frozen": True}, {"a": 1.0}, None),
-        (0.2, SURE | {"frozen": True, "arms": ["a"]}, {"a": 1.0}, 1.0),
+        (0.2, SURE | {"pinned": True}, {"a": 1.0}, None),
+        (0.2, SURE | {"pinned": True, "arms": ["a"]}, {"a": 1.0}, 1.0),
         (0.3, SURE | {"probability": 0.8}, {"b": 1.0}, 0.125),
         (0.3, SURE | {"logged_arm": "a", "probability": None}, {"a": 1.0}, None),
         (0.3, SURE | {"logged_arm": "a", "probability": 0.5}, {"a": 1.0}, 1.6),
-        (0.0, SURE | {"logged_arm": "a", "probability": 0.5, "frozen": True}, {"b": 1.0}, 0.0),
+        (0.0, SURE | {"logged_arm": "a", "probability": 0.5, "pinned": True}, {"b": 1.0}, 0.0),
         (0.3, SURE | {"logged_arm": "a", "probability": 0.5, "arms": ["b", "c"]}, {"b": 1.0}, 0.0),
     ],
 )
 def test_decisions_that_say_nothing_have_no_weight(
-    epsilon: float, body: dict[str, Any], shares: dict[str, float], wanted: float | None
+    epsilon: float, body: dict[str, Any], own: dict[str, float], wanted: float | None
 ) -> None:
-    found = history.weight(around(epsilon), body, {"shares": shares})
+    found = history.weight(around(epsilon), body, {"agent_probabilities": own})
     assert isnan(found) if wanted is None else found == pytest.approx(wanted)
 
 

@@ -68,8 +68,8 @@ def test_expected_rewards_are_those_of_draws_from_the_belief(walks: Problem) -> 
         made = walks.decide(reading, unit="ann")
         walks.reward(made.id, float(rng.normal(1.0 if made.arm == "send" else -0.5, 1)))
     belief, asked = walks.belief("ann"), {"steps": 5000.0, "sleep": 8.0}
-    before, found = walks.fingerprint(), walks.expected(asked, unit="ann")
-    assert walks.fingerprint() == before
+    before, found = walks.state_hash(), walks.predict_rewards(asked, unit="ann")
+    assert walks.state_hash() == before
     context = walks.decide(asked, unit="ann").denoised
     z = np.array([1.0, *(np.array([*context.values()]) - MEAN) / np.sqrt(np.diag(CONTEXT))])
     mean = belief["theta_standard"].values @ z
@@ -79,7 +79,7 @@ def test_expected_rewards_are_those_of_draws_from_the_belief(walks: Problem) -> 
     assert (found["low"] < found["mean"]).all()
     assert (found["mean"] < found["high"]).all()
     assert found["probability_best"].to_series().idxmax() == "send"
-    assert set(walks.expected(asked, arms=["wait"])["arm"].values) == {"wait"}
+    assert set(walks.predict_rewards(asked, arms=["wait"])["arm"].values) == {"wait"}
 
 
 def test_theta_is_in_the_units_of_the_caller(tmp_path: Path) -> None:
@@ -120,20 +120,20 @@ def test_theta_of_other_features_is_of_contexts_in_deviations(tmp_path: Path) ->
 
 
 def test_it_is_said_whose_bias_is_shown(walks: Problem) -> None:
-    assert walks.diagnostics().attrs["bias_of"] == "the sensor"
+    assert walks.diagnostics().attrs["bias_label"] == "the sensor"
     walks.decide(READINGS[0], unit="ann")
     one = walks.diagnostics()
-    assert one.attrs["bias_of"] == "unit ann"
+    assert one.attrs["bias_label"] == "unit ann"
     np.testing.assert_array_equal(one["bias"], walks.belief("ann")["bias"])
     np.testing.assert_array_equal(one["bias_sd"], walks.belief("ann")["bias_sd"])
     assert np.isnan(one["bias_units_sd"]).all()
     walks.decide(READINGS[1], unit="bob")
     walks.decide(READINGS[2], unit="bob")
-    assert walks.belief().attrs["bias_of"] == "a new unit"
+    assert walks.belief().attrs["bias_label"] == "a new unit"
     walks.decide(READINGS[3])
-    assert walks.belief().attrs["bias_of"] == "readings without a unit"
+    assert walks.belief().attrs["bias_label"] == "readings without a unit"
     many, each = walks.diagnostics(), [walks.belief(unit) for unit in ("ann", "bob", None)]
-    assert many.attrs["bias_of"] == "the mean of 3 units"
+    assert many.attrs["bias_label"] == "the mean of 3 units"
     means, sds = (np.array([one[name].values for one in each]) for name in ("bias", "bias_sd"))
     np.testing.assert_allclose(many["bias"], means.sum(0) / 3)
     np.testing.assert_allclose(many["bias_sd"] ** 2, (sds**2).sum(0) / 3)
@@ -149,14 +149,15 @@ def test_diagnostics_count_what_happened(walks: Problem) -> None:
     made = [walks.decide(reading, unit="ann") for reading in READINGS]
     walks.reward(made[0].id, 1.0)
     walks.reward(made[1].id, 2.0)
-    walks.void(made[2].id)
+    walks.cancel(made[2].id)
     walks.reveal(made[0].id, {"steps": 7065.0})
     walks.decide({"steps": None, "sleep": 7.0}, unit="bob")
     found = walks.diagnostics()
     counts = {
-        name: found.attrs[name] for name in ("decisions", "rewards", "voided", "revealed", "pending", "late")
+        name: found.attrs[name]
+        for name in ("decisions", "rewards", "cancelled", "revealed", "pending", "late")
     }
-    assert counts == {"decisions": 6, "rewards": 2, "voided": 1, "revealed": 1, "pending": 3, "late": 0}
+    assert counts == {"decisions": 6, "rewards": 2, "cancelled": 1, "revealed": 1, "pending": 3, "late": 0}
     assert float(found["rmse_noisy"].sel(coordinate="steps")) == pytest.approx(7065 - 5200.0)
     assert float(found["rmse_denoised"].sel(coordinate="steps")) == pytest.approx(
         abs(made[0].denoised["steps"] - 7065)

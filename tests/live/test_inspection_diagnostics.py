@@ -19,13 +19,13 @@ ALARM = "sleep: readings spread 2.5 times as far as the channel says"
 
 
 def tallied() -> Tallies:
-    """Ten decisions: two expired, one is void, the last waits; all rewards but one within 90 %."""
+    """Ten decisions: two expired, one was cancelled, the last waits; all rewards but one within 90 %."""
     found = monitoring.none_yet(2, 2)
     for number in range(10):
         found = monitoring.decided(found, number % 2)
     for reward in (0.0, 1.0, -1.0, 0.5, 0.1, 9.0):
         found = monitoring.rewarded(found, 0, reward, (0.0, 1.0))
-    for what in ("expired", "expired", "voided"):
+    for what in ("expired", "expired", "cancelled"):
         found = monitoring.happened(found, what)
     found = monitoring.happened(found, "answered", 6)
     return monitoring.revealed(
@@ -72,8 +72,8 @@ def test_what_holds_for_all_is_said_beside(data: xr.Dataset) -> None:
     assert data.attrs["alarm"] == [ALARM]
     assert 0 < data.attrs["alarmed"] < 30
     assert data.attrs["e_value_of_all"] > data.attrs["alarm_at"]
-    said = {name: data.attrs[name] for name in ("decisions", "expired", "voided", "pending", "judged")}
-    assert said == {"decisions": 10, "expired": 2, "voided": 1, "pending": 1, "judged": 6}
+    said = {name: data.attrs[name] for name in ("decisions", "expired", "cancelled", "pending", "judged")}
+    assert said == {"decisions": 10, "expired": 2, "cancelled": 1, "pending": 1, "judged": 6}
     assert data.attrs["join_rate"] == 1 - 2 / 8
 
 

@@ -106,7 +106,7 @@ def test_a_snapshot_has_only_what_the_log_has(
     with Store(Log(SqliteBackend(tmp_path / "walks.unfog", "normal"))) as again:
         reopened = again.problem("p")
         assert reopened.pending() == [lost]
-        assert reopened.fingerprint() == replayed(reopened)
+        assert reopened.state_hash() == replayed(reopened)
 
 
 @pytest.mark.parametrize("agent", ["late", "temporal"])
@@ -205,11 +205,11 @@ def test_a_failed_commit_leaves_no_problem_reserved(
     assert queued.wait(20)
     Failure(disk).go.set()
     with pytest.raises(StoreError):
-        store.take_in(lines)
+        store.import_events(lines)
     go.set()
     assert isinstance(call.end(), StoreError)
     assert live.decide(READING).number == 1
-    assert store.take_in(lines) == 0
+    assert store.import_events(lines) == 0
 
 
 def test_a_unit_is_erased_in_a_batch_while_a_snapshot_is_to_be_written(store: Store) -> None:
@@ -219,7 +219,7 @@ def test_a_unit_is_erased_in_a_batch_while_a_snapshot_is_to_be_written(store: St
     saving = list[Call]()
 
     def erase() -> dict[str, int]:
-        with store.together():
+        with store.batch():
             saving.append(Call(store.processor.cache.save))  # it wants the lock that the batch holds
             saving[0].join(0.3)
             return store.erase(unit="ann")
@@ -227,7 +227,7 @@ def test_a_unit_is_erased_in_a_batch_while_a_snapshot_is_to_be_written(store: St
     assert Call(erase).end() == {"p": 1}
     assert saving[0].end() is None
     assert "'ann'" not in str(live.events())
-    assert live.fingerprint() == replayed(live)
+    assert live.state_hash() == replayed(live)
 
 
 def test_no_unit_is_erased_while_a_log_comes_in(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,10 +243,10 @@ def test_no_unit_is_erased_while_a_log_comes_in(store: Store, monkeypatch: pytes
 
     monkeypatch.setattr(transfer, "CHUNK", 3)
     monkeypatch.setattr(store.processor, "append", erase_meanwhile)
-    store.take_in(lines, "copy")
+    store.import_events(lines, "copy")
     assert refused
     assert all(isinstance(one, ImportInProgressError) for one in refused)
-    assert store.problem("copy").fingerprint() == live.fingerprint()
+    assert store.problem("copy").state_hash() == live.state_hash()
 
 
 FORK = """
@@ -258,7 +258,7 @@ live.decide([1.0])
 held, go = threading.Event(), threading.Event()
 
 def work():
-    with store.together():
+    with store.batch():
         held.set()
         go.wait()
 
@@ -302,14 +302,14 @@ def test_an_import_of_erased_events_goes_on_after_a_start(tmp_path: Path) -> Non
         for one in ids[::2]:
             live.reward(one, 1.0)
         for one in ids[1::2]:
-            live.void(one)
+            live.cancel(one)
         store.erase(unit="ann")
         lines = list(store.export("p"))
     with opened("second") as store:
-        store.take_in(lines[:6])
+        store.import_events(lines[:6])
         store.problem("p").pending()
     with opened("second") as store, opened("third") as other:
-        store.take_in(lines)
-        other.take_in(lines)
-        assert store.problem("p").fingerprint() == other.problem("p").fingerprint()
+        store.import_events(lines)
+        other.import_events(lines)
+        assert store.problem("p").state_hash() == other.problem("p").state_hash()
         assert store.replay()["p"].same

@@ -64,7 +64,7 @@ KEYS = st.sampled_from([None, None, "k1", "k2", "k3"])
 NUMBERS = st.sampled_from([-1.5, 0.0, 0.25, 3.0])
 SOME = st.integers(0, 10_000)
 LATER = st.sampled_from([0.0, 0.0, 0.0, 0.5, 10, 45, 120])
-REPORTS = st.sampled_from(["reward", "reward", "reward", "reward", "void", "xy", "xy", "xy", "x", "y"])
+REPORTS = st.sampled_from(["reward", "reward", "reward", "reward", "cancel", "xy", "xy", "xy", "x", "y"])
 
 
 class Machine(RuleBasedStateMachine):
@@ -77,7 +77,7 @@ class Machine(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.clock, self.keys = Hand(), dict[str, tuple[Any, Any]]()
         self.terms = KINDS[self.kind]
-        self.arms, self.retired, self.frozen = list(ARMS), set[str](), ""
+        self.arms, self.retired, self.pinned = list(ARMS), set[str](), ""
         self.live = self.open()
         told, agent = self.live.terms, self.live.processor.cache.get("p").runner.agent
         rules = (
@@ -106,13 +106,13 @@ class Machine(RuleBasedStateMachine):
     def call(self, asked: Any, key: str | None, verb: Any, expected: Any) -> Any:
         """Call, and hold the outcome against what the book says, which is asked only if the key is new."""
         if key in self.keys:
-            before, first = self.live.fingerprint(), self.keys[key]
+            before, first = self.live.state_hash(), self.keys[key]
             if first[0] == asked:
                 assert verb() == first[1]
             else:
                 with pytest.raises(ConflictError, match="key"):
                     verb()
-            assert self.live.fingerprint() == before
+            assert self.live.state_hash() == before
             return None
         self.book.touch(self.clock.time)
         told = expected()
@@ -120,8 +120,8 @@ class Machine(RuleBasedStateMachine):
             for _ in range(2):  # the first may write down what has expired
                 with pytest.raises(told):
                     verb()
-                before = self.live.fingerprint() if _ == 0 else before
-            assert self.live.fingerprint() == before
+                before = self.live.state_hash() if _ == 0 else before
+            assert self.live.state_hash() == before
             return None
         found = verb()
         if key is not None:
@@ -159,7 +159,7 @@ class Machine(RuleBasedStateMachine):
         if lost and self.terms.get("channel", "") is not None:
             context = (context[0], None)
         more: dict[str, Any] = {"unit": None if self.kind == "looks back" else unit}
-        if some and not self.frozen and self.available:
+        if some and not self.pinned and self.available:
             more["arms"] = self.available[n % len(self.available) :]
         if forced and self.available:
             more |= {"logged_arm": self.available[-1], "probability": 0.25}
@@ -175,12 +175,12 @@ class Machine(RuleBasedStateMachine):
         assert found.number == len(self.book.entries)
         assert list(found.probabilities) == choice
         assert sum(found.probabilities.values()) == pytest.approx(1)
-        if self.frozen:
-            assert found.probabilities[self.frozen] == 1
+        if self.pinned:
+            assert found.probabilities[self.pinned] == 1
         else:
             assert min(found.probabilities.values()) >= 0.05 / len(choice) - 1e-15
         expected = more.get("probability", found.probabilities[found.arm])
-        assert found.arm == more.get("logged_arm", self.frozen or found.arm)
+        assert found.arm == more.get("logged_arm", self.pinned or found.arm)
         assert found.probability == expected
         self.book.entries[found.id] = Entry(found.id, self.clock.time, found.arm, context)
         self.book.events.append(("decide", found.id))
@@ -190,8 +190,8 @@ class Machine(RuleBasedStateMachine):
         self.clock.time += later
         if what == "reward":
             self.reward(n, value, key)
-        elif what == "void":
-            self.void(n, key)
+        elif what == "cancel":
+            self.cancel(n, key)
         else:
             self.reveal(n, x, value, what, key)
 
@@ -215,39 +215,39 @@ class Machine(RuleBasedStateMachine):
         verdict = lambda: self.judged(self.book.reveal(id_, told, self.clock.time))  # noqa: E731
         self.told("reveal", id_, key, self.live.reveal, verdict, told)
 
-    def void(self, n: int, key: str | None) -> None:
+    def cancel(self, n: int, key: str | None) -> None:
         id_ = self.one(n)
-        self.told("void", id_, key, self.live.void, lambda: self.judged(self.book.void(id_)))
+        self.told("cancel", id_, key, self.live.cancel, lambda: self.judged(self.book.cancel(id_)))
 
     def one(self, n: int) -> str:
         return list(self.book.entries)[-1 - n % len(self.book.entries)]
 
-    @rule(n=SOME, change=st.sampled_from(["retire", "restore", "freeze", "thaw", "add"]))
-    def change_arms(self, n: int, change: str) -> None:
+    @rule(n=SOME, change=st.sampled_from(["retire", "restore", "pin", "unpin", "add"]))
+    def update_arms(self, n: int, change: str) -> None:
         arm = f"new {n % 4}" if change == "add" else self.arms[n % len(self.arms)]
         fine = {
-            "retire": arm not in self.retired and arm != self.frozen,
+            "retire": arm not in self.retired and arm != self.pinned,
             "restore": arm in self.retired,
-            "freeze": arm not in self.retired,
-            "thaw": True,
+            "pin": arm not in self.retired,
+            "unpin": True,
             "add": arm not in self.arms,
         }[change]
         live = self.live
         verbs: dict[str, Any] = {
             "retire": lambda: live.retire_arm(arm),
             "restore": lambda: live.restore_arm(arm),
-            "freeze": lambda: live.freeze(arm),
-            "thaw": live.thaw,
+            "pin": lambda: live.pin_arm(arm),
+            "unpin": live.unpin_arm,
             "add": lambda: live.add_arm(arm, [0.5, n % 3] if self.kind == "vectors" else None),
         }
         found = self.call(None, None, verbs[change], lambda: "done" if fine else InputError)
         if found is None:
             return
         assert found.outcome == "done"
-        self.book.events.append(("freeze" if change in ("freeze", "thaw") else "arms", None, "done"))
+        self.book.events.append(("pin" if change in ("pin", "unpin") else "arms", None, "done"))
         self.retired = self.retired - {arm} if change == "restore" else self.retired
         self.retired = self.retired | {arm} if change == "retire" else self.retired
-        self.frozen = arm if change == "freeze" else "" if change == "thaw" else self.frozen
+        self.pinned = arm if change == "pin" else "" if change == "unpin" else self.pinned
         self.arms += [arm] if change == "add" else []
 
     @rule(
@@ -268,19 +268,19 @@ class Machine(RuleBasedStateMachine):
         if what in ("no id", "no arm"):  # known only to the state, after what has expired was written down
             self.call(None, None, verbs[what], lambda: InputError)
             return
-        before = self.live.fingerprint()
+        before = self.live.state_hash()
         with pytest.raises(InputError):
             verbs[what]()
-        assert self.live.fingerprint() == before
+        assert self.live.state_hash() == before
 
     @rule(snapshot=st.booleans())
     def reopen(self, snapshot: bool) -> None:
-        before = self.live.fingerprint()
+        before = self.live.state_hash()
         self.store.close()
         self.live = self.open()
         if not snapshot:
             self.live.processor.log.discard("p")
-        assert self.live.fingerprint() == before
+        assert self.live.state_hash() == before
 
     @invariant()
     def as_in_the_book(self) -> None:
@@ -292,7 +292,7 @@ class Machine(RuleBasedStateMachine):
         assert found == self.book.events
         assert state.runner.learnt == len(self.book.learnt())
         if len(self.book.events) % 4 == 0:
-            assert self.live.fingerprint() == replayed(self.live)
+            assert self.live.state_hash() == replayed(self.live)
         if self.kind in ("no wait", "naive, default"):
             self.as_in_the_textbook()
 
@@ -309,7 +309,7 @@ class Machine(RuleBasedStateMachine):
 
 def _event(one: dict[str, Any]) -> tuple[Any, ...]:
     if one["kind"] == "expire":
-        rest = (one["what"], one["value"]) if one["what"] == "reward" else (one["what"],)
+        rest = (one["expired"], one["value"]) if one["expired"] == "reward" else (one["expired"],)
         return "expire", one["decision"], *rest
     said = (one["outcome"],) if one["kind"] != "decide" else ()
     return one["kind"], one["decision"], *said

@@ -135,7 +135,7 @@ def test_a_start_has_the_same_ones(tmp_path: Path, agent: str) -> None:
         np.testing.assert_equal(after, before)
         for one in (store, through):
             decided(problem(one, agent=agent), 100, [*"abcdef"], seed=2)
-        assert store.problem("p").fingerprint() == replayed(store)
+        assert store.problem("p").state_hash() == replayed(store)
         found, wanted = (state_of(one.problem("p")).watch.tracks.content() for one in (store, through))
         assert [found["places"], found["each"][1:]] == [wanted["places"], wanted["each"][1:]]
         np.testing.assert_array_equal(found["each"][0][..., 2:], wanted["each"][0][..., 2:])
@@ -149,7 +149,7 @@ def test_samples_that_were_dropped_leave_no_trace(tmp_path: Path) -> None:
         store.processor.cache.save()
         store.processor.cache.clear()
         decided(p, (FEWER - 1) * FIRST_EVERY, ["bob"])
-        assert p.fingerprint() == replayed(store)
+        assert p.state_hash() == replayed(store)
 
 
 def test_of_a_unit_that_is_erased_nothing_is_left(tmp_path: Path) -> None:

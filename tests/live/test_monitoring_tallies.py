@@ -21,7 +21,7 @@ CHI_SQUARE_95 = {2: 5.991, 3: 7.815, 5: 11.070}
 
 def test_counts_of_what_happened() -> None:
     found = monitoring.none_yet(2, 3)
-    for what in ("expired", "late", "late", "voided", "late_contexts", "dropped", "dropped", "answered"):
+    for what in ("expired", "late", "late", "cancelled", "late_contexts", "dropped", "dropped", "answered"):
         found = monitoring.happened(found, what)
     found = monitoring.decided(found, 1)
     assert found.counts == (1, 0, 0, 1, 2, 1, 1, 2, 1)

@@ -28,14 +28,14 @@ def reports(agent: str, seed: int) -> list[tuple[str, int, Any]]:
 
 
 def told(path: str, agent: str, sent: list[tuple[str, int, Any]]) -> tuple[Any, Any, str, list[str]]:
-    """All decisions first, then these reports: theta, fingerprint and what became of the reports."""
+    """All decisions first, then these reports: theta, hash of the state and what became of the reports."""
     with pytest.MonkeyPatch.context() as patch, opened(Path(path), Hand()) as store:
         patch.setattr(secrets, "token_hex", lambda _: "0123456789abcdef")
         live = problem(store, agent=agent, reward_window=3600)
         dice = np.random.default_rng(3)
         ids = [live.decide(dice.normal(size=2), unit=f"u{i % 2}").id for i in range(ROUNDS)]
         outcomes = [one(live, ids, *report) for report in sent]
-        return *theta(store), live.fingerprint(), outcomes
+        return *theta(store), live.state_hash(), outcomes
 
 
 def one(live: Problem, ids: list[str], kind: str, number: int, value: Any) -> str:

@@ -264,9 +264,9 @@ def test_two_processes_share_problems(postgres: str) -> None:
         assert [store.names() for store in a.stores()] == [["p"]]
         with pytest.raises(InputError, match=r"^problem: 'q'; allowed: 'p', which alone is kept here$"):
             problem(a.store("p"), "q")
-        kept = a.store("p").problem("p").fingerprint()
+        kept = a.store("p").problem("p").state_hash()
         a.close()
-        assert b.store("p").problem("p").fingerprint() == kept
+        assert b.store("p").problem("p").state_hash() == kept
         again = b.store("p").problem("p").decide([0.5, -1.0], key="one")
         assert again.number == 0
     assert asked(postgres, "SELECT DISTINCT epoch FROM event") == [(1,)]
@@ -388,7 +388,7 @@ def played(store: live.Store, clock: Hand) -> list[tuple[str, str]]:
             walks.reveal(made.id, {COORDINATES[0]: 0.1 * i})
         if i == 20:
             walks.add_arm("d\u0101")
-            walks.shadow("naive")
+            walks.add_shadow("naive")
     return found
 
 
@@ -402,16 +402,16 @@ def test_the_same_in_a_file_and_in_postgres(
     clock = Hand()
     with live.open(tmp_path / "file.unfog", clock=clock) as file:
         in_file = played(file, clock)
-        digest, lines = file.problem("p").fingerprint(), list(file.export("p"))
+        digest, lines = file.problem("p").state_hash(), list(file.export("p"))
     clock.time = 1e9
     with Shared(postgres, "http://a", clock=clock) as a:
         store = a.place("p")
         assert played(store, clock) == in_file
         assert list(store.export("p")) == lines
-        assert store.problem("p").fingerprint() == digest
+        assert store.problem("p").state_hash() == digest
         assert store.replay(verify=True)["p"].same
-        assert a.place("q").take_in(lines, "q") == len(lines)
-        assert a.store("q").take_in(lines, "q") == 0
+        assert a.place("q").import_events(lines, "q") == len(lines)
+        assert a.store("q").import_events(lines, "q") == 0
         copies = list(a.store("q").export("q"))
         with pytest.raises(StoreError, match=r"'p' at postgresql://.* is in PostgreSQL: .* with pg_dump$"):
             store.backup(tmp_path / "copy.unfog")
@@ -420,11 +420,11 @@ def test_the_same_in_a_file_and_in_postgres(
     with Shared(postgres, "http://b", clock=clock) as b:
         again = b.store("p")
         assert again.processor.log.snapshot("p") is not None
-        assert again.problem("p").fingerprint() == digest
+        assert again.problem("p").state_hash() == digest
         assert again.processor.cache.unsaved("p") == 0  # of the snapshot alone
     with live.open(tmp_path / "back.unfog", clock=clock) as back:
-        assert back.take_in(copies, "p") == len(lines)
-        assert back.problem("p").fingerprint() == digest
+        assert back.import_events(copies, "p") == len(lines)
+        assert back.problem("p").state_hash() == digest
 
 
 def test_a_unit_is_erased(postgres: str) -> None:

@@ -74,6 +74,6 @@ def test_probabilities_of_an_old_decision_are_those_of_its_time(tmp_path: Path) 
         live = problem(store, epsilon=EPSILON)
         first = live.decide([0, 1], key="k")
         live.retire_arm("a")
-        live.freeze("b")
+        live.pin_arm("b")
         assert live.decide([0, 1]).probabilities == {"b": 1.0, "c": 0.0}
         assert live.decide([0, 1], key="k") == first

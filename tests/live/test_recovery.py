@@ -48,22 +48,22 @@ def recovered(folder: Path, given: dict[str, Any], calls: int, copies: int, **ho
             left -= min(left, 7)
         others.append((copied(store, folder / f"copy {part}"), player.again(), left))
     player.play(store.problem("walks"), left)
-    found = store.problem("walks").fingerprint()
+    found = store.problem("walks").state_hash()
     for replayed in (store.replay()["walks"], store.replay(verify=True)["walks"]):
         assert replayed.same
-    assert store.problem("walks").fingerprint() == found
+    assert store.problem("walks").state_hash() == found
     store.close()
     for path_, other, rest in others:
         with other.open(path_) as again:
             other.play(again.problem("walks"), rest)
             assert other.answers == player.answers
-            assert again.problem("walks").fingerprint() == found
+            assert again.problem("walks").state_hash() == found
     return player
 
 
 def check(player: Player, **least: int) -> None:
     """Enough of everything happened."""
-    wanted = {"decide": 20, "reward": 8, "reveal": 3, "void": 1, "retire_arm": 1} | least
+    wanted = {"decide": 20, "reward": 8, "reveal": 3, "cancel": 1, "retire_arm": 1} | least
     assert all(player.done[verb] >= number for verb, number in wanted.items()), player.done
 
 
@@ -109,7 +109,7 @@ def closed(folder: Path) -> tuple[Path, Player, str, int]:
         player.play(walks, 60)
         store.processor.cache.save()
         player.play(walks, 60)
-        found = walks.fingerprint(), len(walks.events())
+        found = walks.state_hash(), len(walks.events())
     return path, player, *found
 
 
@@ -136,7 +136,7 @@ def read_anew(path: Path, player: Player, monkeypatch: pytest.MonkeyPatch) -> tu
 
     with monkeypatch.context() as patch, player.open(path) as store:
         patch.setattr(snapshot, "folded", counting)
-        return store.problem("walks").fingerprint(), counts[0]
+        return store.problem("walks").state_hash(), counts[0]
 
 
 def test_a_snapshot_spares_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,8 +151,8 @@ def test_a_snapshot_with_a_changed_byte_is_passed_over(
     """There is one before it."""
     path, player, found, events = closed(tmp_path)
     damage(path, place)
-    fingerprint, read = read_anew(path, player, monkeypatch)
-    assert fingerprint == found
+    state_hash, read = read_anew(path, player, monkeypatch)
+    assert state_hash == found
     assert 0 < read < events
 
 
@@ -171,7 +171,7 @@ def test_a_snapshot_of_another_problem_is_passed_over(
     with player.open(path) as store:
         processor, last = store.processor, store.processor.log.last
         other = snapshot.written(snapshot.content(processor.cache.get("naps")))
-        processor.log.keep("walks", last, snapshot.fingerprint(processor.made("naps")), other)
+        processor.log.keep("walks", last, snapshot.snapshot_key(processor.made("naps")), other)
     assert read_anew(path, player, monkeypatch) == (found, events)
 
 
@@ -186,13 +186,13 @@ def test_what_is_to_be_written_does_not_change_any_more(
     player = Player(5, agent not in ONE_UNIT, grows=True)
     with player.open(tmp_path / "walks.unfog") as store:
         walks = store.problem("walks", **terms(agent, **more))
-        walks.shadow("naive")
+        walks.add_shadow("naive")
         for _ in range(2):
             player.play(walks, 25)
-            before = walks.fingerprint()
+            before = walks.state_hash()
             told = snapshot.content(store.processor.cache.get("walks"))
             player.play(walks, 25)
-            assert _codec.digest(told) == before != walks.fingerprint()
+            assert _codec.digest(told) == before != walks.state_hash()
 
 
 def test_a_snapshot_on_its_way_holds_up_nobody_but_who_erases(
@@ -225,9 +225,9 @@ def test_a_snapshot_on_its_way_holds_up_nobody_but_who_erases(
         monkeypatch.undo()
         assert store.processor.log.snapshot("walks") is None
         assert "ann" not in store.processor.cache.get("walks").runner.channels
-        found = walks.fingerprint()
+        found = walks.state_hash()
     with player.open(path) as store:
-        assert store.problem("walks").fingerprint() == found
+        assert store.problem("walks").state_hash() == found
 
 
 def failure(call: Callable[[], object]) -> str:
@@ -264,7 +264,7 @@ def test_a_commit_that_fails_leaves_memory_as_the_log_is(
             assert kept == number if not said else kept <= number * ("nothing was changed" not in said)
             other = player.again()
             with other.open(copied(store, tmp_path / f"copy {statement}")) as copy:
-                assert copy.problem("walks").fingerprint() == walks.fingerprint()
+                assert copy.problem("walks").state_hash() == walks.state_hash()
                 again = copy.problem("walks").decide([1.0, -1.0], key=f"next {statement}")
             assert walks.decide([1.0, -1.0], key=f"next {statement}") == again
             walks.decide_many(asked)

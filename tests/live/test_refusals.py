@@ -19,7 +19,7 @@ from unfog.validation import InputError
 
 
 def same(store: Store) -> bool:
-    return store.problem("p").fingerprint() == replayed(store)
+    return store.problem("p").state_hash() == replayed(store)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_feature_map_that_fails_in_the_middle(
         live = problem(store, features="own_map:build", arms={"a": [0, 0], "b": [0, 0]})
         other = problem(store, "other")
         live.reward(live.decide([0, 1]).id, 1.0)
-        before = live.fingerprint(), other.fingerprint(), len(live.events())
+        before = live.state_hash(), other.state_hash(), len(live.events())
         failing.append(error)
         with pytest.raises(raised) as caught:
             live.decide([1, 1])
@@ -65,7 +65,7 @@ def test_a_feature_map_that_fails_in_the_middle(
                 f"'decide' of problem 'p' failed half-way with {type(error).__name__}: "
                 "a bug of unfog, or of your own code; this request changed nothing"
             )
-        assert (live.fingerprint(), other.fingerprint(), len(live.events())) == before
+        assert (live.state_hash(), other.state_hash(), len(live.events())) == before
         live.reward(live.decide([0, 1]).id, 1.0)
         other.decide([0, 1])
         assert all(found.same for found in store.replay(verify=True).values())
@@ -74,12 +74,12 @@ def test_a_feature_map_that_fails_in_the_middle(
 def test_an_event_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path) as store:
         live = problem(store)
-        made, before = live.decide([0, 1]), live.fingerprint()
+        made, before = live.decide([0, 1]), live.state_hash()
         with monkeypatch.context() as patch:
             patch.setattr(store.processor, "_log_event", lambda *_: float("no"))
             with pytest.raises(InternalError, match="'reward' of problem 'p' failed half-way"):
                 live.reward(made.id, 1.0)
-        assert live.fingerprint() == before
+        assert live.state_hash() == before
 
 
 @pytest.mark.parametrize("snapshot", [False, True])
@@ -99,7 +99,7 @@ def test_after_a_failure_the_events_since_the_last_snapshot_are_read(
             live.decide([0, 1])
         if snapshot:
             store.processor.cache.save()
-        first, made, before = log.last, live.decide([0, 1]), live.fingerprint()
+        first, made, before = log.last, live.decide([0, 1]), live.state_hash()
         read = log.backend.read
 
         def counted(problem: str | None, after: int, upto: int, size: int) -> list[Row]:
@@ -111,7 +111,7 @@ def test_after_a_failure_the_events_since_the_last_snapshot_are_read(
             patch.setattr(log.backend, "read", counted)
             with pytest.raises(InternalError):
                 live.reward(made.id, 1.0)
-            assert live.fingerprint() == before
+            assert live.state_hash() == before
         assert asked == [(first if snapshot else 0, first + 1)]
 
 
@@ -147,7 +147,7 @@ def test_beside_a_batch_of_another_thread_nothing_is_acknowledged_early(tmp_path
         begun, ended = threading.Event(), threading.Event()
 
         def batch() -> None:
-            with store.together():
+            with store.batch():
                 begun.set()
                 ended.wait()
 
@@ -167,7 +167,7 @@ def test_beside_a_batch_of_another_thread_nothing_is_acknowledged_early(tmp_path
 
         vars(store.processor)["lock"] = Lock()
         try:
-            assert live.freeze("a").seq <= store.processor.log.committed
+            assert live.pin_arm("a").seq <= store.processor.log.committed
         finally:
             vars(store.processor)["lock"] = lock
             ended.set()
@@ -195,19 +195,19 @@ def test_no_arm_is_frozen_that_there_is_not(tmp_path: Path) -> None:
         for arm in ("a", "b", "c"):
             live.retire_arm(arm)
         with pytest.raises(InputError, match="arm"):
-            live.freeze("nobody")
+            live.pin_arm("nobody")
 
 
 def test_in_setting_2_a_reward_after_the_window_is_dropped(tmp_path: Path) -> None:
     clock = Hand()
     with opened(tmp_path, clock) as store:
         live = problem(store, agent="alg2", context_window=50)
-        late, void = live.decide([0, 1]), live.decide([0, 2])
+        late, cancelled = live.decide([0, 1]), live.decide([0, 2])
         clock.time += 10
-        assert live.reward(void.id, 1.0).outcome == "waits"
-        assert live.void(void.id).outcome == "void"
+        assert live.reward(cancelled.id, 1.0).outcome == "waits"
+        assert live.cancel(cancelled.id).outcome == "cancelled"
         with pytest.raises(DecisionClosedError):
-            live.reveal(void.id, [0, 2])
+            live.reveal(cancelled.id, [0, 2])
         clock.time += 50
         assert live.reward(late.id, 1.0).outcome == "waits"
         live.decide([0, 1])

@@ -12,12 +12,12 @@ def test_a_shadow_that_cannot_follow_sits_out(tmp_path: Path) -> None:
     with opened(tmp_path, Hand()) as store:
         live = problem(store, "p")
         live.decide([1.0, 2.0], unit="ann")
-        live.shadow("coupled")  # has one bias for all units
-        live.shadow("temporal")  # takes no time that goes back
-        assert set(live.decide([1.0, 2.0], unit="ann", measured_at=5.0).shadow) == {"coupled", "temporal"}
-        assert set(live.decide([1.0, 2.0], unit="bob", measured_at=9.0).shadow) == {"temporal"}
+        live.add_shadow("coupled")  # has one bias for all units
+        live.add_shadow("temporal")  # takes no time that goes back
+        assert set(live.decide([1.0, 2.0], unit="ann", measured_at=5.0).shadows) == {"coupled", "temporal"}
+        assert set(live.decide([1.0, 2.0], unit="bob", measured_at=9.0).shadows) == {"temporal"}
         made = live.decide([1.0, 2.0], unit="ann", measured_at=4.0)
-        assert set(made.shadow) == {"coupled"}
+        assert set(made.shadows) == {"coupled"}
         live.reward(made.id, 1.0)
         assert store.processor.cache.get("p").runners["coupled"].learnt == 1
         assert store.processor.cache.get("p").runners["temporal"].learnt == 0
@@ -27,8 +27,8 @@ def test_a_shadow_that_cannot_follow_sits_out(tmp_path: Path) -> None:
 def test_the_noise_of_a_reading_is_the_business_of_who_is_obeyed(tmp_path: Path) -> None:
     with opened(tmp_path, Hand()) as store:
         live = problem(store, "p", agent="temporal")
-        live.shadow("unfog")
-        assert live.decide([1.0, 2.0], noise_cov=[0.1, 0.2]).shadow == {}
+        live.add_shadow("unfog")
+        assert live.decide([1.0, 2.0], noise_cov=[0.1, 0.2]).shadows == {}
         other = problem(store, "q")
         with pytest.raises(InputError, match=r"^noise_cov: given for one reading"):
             other.decide([1.0, 2.0], noise_cov=[0.1, 0.2])

@@ -1,4 +1,4 @@
-"""Whatever a fold runs is hashed into the fingerprint of its snapshots, or has a reason why not."""
+"""Whatever a fold runs is hashed into the key of its snapshots, or has a reason why not."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from unfog.maths.arrays import Array
 # Imported by a fold, and yet unable to change what is remembered.
 NOT_HASHED = {
     "unfog": "the table of public names",
-    "unfog.version": "the fingerprint has the version as it is",
+    "unfog.version": "the key has the version as it is",
 }
 
 

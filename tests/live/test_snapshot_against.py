@@ -56,10 +56,10 @@ def test_what_is_not_as_the_log_says_is_put_right(tmp_path: Path, monkeypatch: p
         walks = store.problem("walks")
         store.processor.cache.save()
         store.processor.cache.get("walks").exploration.random()
-        wrong = store.problem("walks").fingerprint()
+        wrong = store.problem("walks").state_hash()
         beside(monkeypatch, lambda: player.play(walks, 20))
         assert not store.replay()["walks"].same
-        assert store.problem("walks").fingerprint() != wrong
+        assert store.problem("walks").state_hash() != wrong
         assert store.processor.log.snapshot("walks") is None
         assert store.replay()["walks"].same
         events = store.replay()["walks"].events

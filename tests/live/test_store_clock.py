@@ -72,14 +72,14 @@ def test_a_replay_lets_nothing_expire(tmp_path: Path) -> None:
     clock = Hand()
     with opened(tmp_path, clock) as store:
         live = problem(store, reward_window="1m", default_reward=0.0)
-        made, before = live.decide([0, 1]), live.fingerprint()
+        made, before = live.decide([0, 1]), live.state_hash()
         clock.time += 3600
         assert store.replay(verify=True)["p"].same
-        assert ([*store.processor.cache.get("p").open], live.fingerprint()) == ([made.id], before)
+        assert ([*store.processor.cache.get("p").open], live.state_hash()) == ([made.id], before)
     with opened(tmp_path, clock) as store:
         live = store.problem("p")
         store.processor.log.discard("p")
-        assert ([*store.processor.cache.get("p").open], live.fingerprint()) == ([made.id], before)
+        assert ([*store.processor.cache.get("p").open], live.state_hash()) == ([made.id], before)
         live.decide([0, 1])
         assert made.id not in live.pending()
 
@@ -99,7 +99,7 @@ def many(path: Path, agent: str, number: int) -> None:
         live = problem(store, context=names, channel=channel, agent=agent, reward_window="30m", epsilon=0.1)
         live.decide(dice.normal(size=size))
         tracemalloc.start()
-        with store.together():
+        with store.batch():
             ids = [live.decide(dice.normal(size=size)).id for _ in range(number)]
         gc.collect()  # Python keeps up to two thousand freed tuples of each length, which nobody holds
         used, _ = tracemalloc.get_traced_memory()
@@ -111,7 +111,7 @@ def many(path: Path, agent: str, number: int) -> None:
         assert {one.outcome for one in found.values()} == {"learnt"}
         assert store.processor.cache.get("p").runner.learnt == number
         assert len(live.pending()) == 1
-        assert live.fingerprint() == replayed(store)
+        assert live.state_hash() == replayed(store)
 
 
 @pytest.mark.slow

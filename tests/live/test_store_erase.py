@@ -46,7 +46,7 @@ def lived(store: Store, agent: str = "late", **more: Any) -> Problem:
     given = terms(agent, reward_window=None, context_window=None, **more)
     walks = store.problem("walks", **given)
     if agent != "temporal":
-        walks.shadow("alg1")
+        walks.add_shadow("alg1")
     at = {"measured_at": 4242.4242125} if agent == "temporal" else {}
     noise = {"noise_cov": [[0.7171717171, 0.0], [0.0, 1.0]]} if agent == "temporal" else {}
     for i in range(8):
@@ -58,7 +58,7 @@ def lived(store: Store, agent: str = "late", **more: Any) -> Problem:
         if i % 3 == 0:
             walks.reveal(made.id, {"steps": 8765.4321875}, key=f"secret-key-of-s{i}")
         if i == 4:
-            walks.void(walks.decide([1234.5678125, None], **own).id, key="secret-key-of-v")
+            walks.cancel(walks.decide([1234.5678125, None], **own).id, key="secret-key-of-v")
         walks.reward(bob.id, i / 4)
         walks.reveal(bob.id, {"sleep": 0.5})
         if i == 5:
@@ -113,7 +113,7 @@ def test_the_rest_is_believed_as_if_it_had_never_been_learnt_from(tmp_path: Path
         assert _codec.digest(erased[""]["channels"]["bob"]) == _codec.digest(bob)
     with player.open(tmp_path / "second.unfog") as store:
         other = store.problem("walks", **terms(agent, reward_window=None, context_window=None))
-        other.shadow("alg1")
+        other.add_shadow("alg1")
         ids = {}
         for event in events:
             if event["kind"] == "decide":
@@ -149,12 +149,12 @@ def test_what_comes_after_goes_on(tmp_path: Path) -> None:
         replayed = store.replay(verify=True)["walks"]
         assert replayed.same
         assert 0 < replayed.verified < replayed.decisions
-        found = walks.fingerprint()
+        found = walks.state_hash()
         lines = [*store.export("walks")]
     with player.open(tmp_path / "walks.unfog") as store:
-        assert store.problem("walks").fingerprint() == found
-        assert store.take_in(lines, "copy") == len(lines)
-        assert store.problem("copy").fingerprint() == found
+        assert store.problem("walks").state_hash() == found
+        assert store.import_events(lines, "copy") == len(lines)
+        assert store.problem("copy").state_hash() == found
         assert store.erase(unit="ann")  # those that came since
 
 
@@ -163,18 +163,18 @@ def test_all_problems_of_a_store(tmp_path: Path) -> None:
         lived(store)
         naps = store.problem("naps", **terms("unfog"))
         naps.decide([0.1, 0.2], unit="bob")
-        before = naps.fingerprint()
+        before = naps.state_hash()
         store.problem("rests", **terms("unfog")).decide([0.1, 0.2], unit="hermione")
         assert store.erase(unit="hermione") == {"walks": 9, "rests": 1}
         assert found(store) == []
-        assert naps.fingerprint() == before
+        assert naps.state_hash() == before
         assert [event["kind"] for event in naps.events()] == ["problem", "decide"]
 
 
 def test_a_unit_that_there_is_not(tmp_path: Path) -> None:
     with Player(0).open(tmp_path / "walks.unfog") as store:
         walks = lived(store)
-        before, last = walks.fingerprint(), store.processor.log.last
+        before, last = walks.state_hash(), store.processor.log.last
         with pytest.raises(
             NotFoundError, match=r"^unit: 'ron'; allowed: a unit that decisions were made for"
         ):
@@ -182,7 +182,7 @@ def test_a_unit_that_there_is_not(tmp_path: Path) -> None:
         for unit in ("", None, 7):
             with pytest.raises(InputError, match=r"^unit: "):
                 store.erase(unit=unit)  # type: ignore[arg-type]
-        assert (walks.fingerprint(), store.processor.log.last) == (before, last)
+        assert (walks.state_hash(), store.processor.log.last) == (before, last)
         store.erase(unit="hermione")
         with pytest.raises(NotFoundError, match=r"^unit: "):
             store.erase(unit="hermione")

@@ -29,13 +29,13 @@ def exported(path: Path, agent: str, calls: int = 150, **more: Any) -> tuple[lis
     player = Player(3, grows=True)
     with player.open(path / "first.unfog") as store:
         walks = store.problem("walks", **terms(agent, **more))
-        walks.shadow("alg1")
+        walks.add_shadow("alg1")
         player.play(walks, calls // 2)
         walks.decide([0.1, 0.2], unit="ann", key="ann 1")
         walks.decide([0.1, 0.2], unit="dan", key="dan 1")
         player.play(walks, calls // 2)
         assert player.done["add_arm"]
-        return [*store.export("walks")], walks.fingerprint()
+        return [*store.export("walks")], walks.state_hash()
 
 
 def other(path: Path) -> Store:
@@ -46,15 +46,15 @@ def other(path: Path) -> Store:
 def test_what_was_exported_is_believed_elsewhere(tmp_path: Path, agent: str) -> None:
     lines, found = exported(tmp_path, agent)
     with other(tmp_path) as store:
-        assert store.take_in(lines) == len(lines)
-        assert store.problem("walks").fingerprint() == found
+        assert store.import_events(lines) == len(lines)
+        assert store.problem("walks").state_hash() == found
         assert store.replay(verify=True)["walks"].same
         assert [*store.export("walks")] == lines
-        assert store.take_in(lines) == 0
-        assert store.take_in(["", *lines[:20], "\n"]) == 0
-        assert store.take_in(lines, "again") == len(lines)
-        assert store.problem("again").fingerprint() == found
-        assert store.problem("again").fingerprint() == found
+        assert store.import_events(lines) == 0
+        assert store.import_events(["", *lines[:20], "\n"]) == 0
+        assert store.import_events(lines, "again") == len(lines)
+        assert store.problem("again").state_hash() == found
+        assert store.problem("again").state_hash() == found
 
 
 def test_coordinates_in_another_order_are_the_same(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_coordinates_in_another_order_are_the_same(tmp_path: Path) -> None:
         if isinstance(event.get("context"), dict):
             event["context"] = dict(reversed(event["context"].items()))
     with Player(3).open(tmp_path / "second.unfog") as store:
-        store.take_in(json.dumps(event) for event in events)
-        assert store.problem("walks").fingerprint() == found
+        store.import_events(json.dumps(event) for event in events)
+        assert store.problem("walks").state_hash() == found
 
 
 def test_times_of_the_past_come_into_a_store_that_goes_on(tmp_path: Path) -> None:
@@ -77,12 +77,12 @@ def test_times_of_the_past_come_into_a_store_that_goes_on(tmp_path: Path) -> Non
     with player.open(tmp_path / "second.unfog") as store:
         naps = store.problem("naps", **terms("unfog", reward_window=40, default_reward=0.0))
         first = naps.decide([0.1, 0.2])
-        store.take_in(lines)
-        assert store.problem("walks").fingerprint() == found
+        store.import_events(lines)
+        assert store.problem("walks").state_hash() == found
     player.time = 100.0  # a clock that was set back
     with player.open(tmp_path / "second.unfog") as store:
         assert store.processor.now("naps") == 5e6
-        assert store.problem("walks").fingerprint() == found
+        assert store.problem("walks").state_hash() == found
         assert store.problem("naps").pending() == [first.id]
 
 
@@ -94,37 +94,37 @@ def test_an_import_that_was_cut_short_goes_on(tmp_path: Path, monkeypatch: pytes
     with other(tmp_path) as store:
         disk.fail([10])
         with pytest.raises(StoreError):
-            store.take_in(lines)
+            store.import_events(lines)
         disk.fail(())
         there = len(store.problem("walks").events())
         assert 0 < there < len(lines)
         assert there % 20 == 0
-        assert store.take_in(lines) == len(lines) - there
-        assert store.problem("walks").fingerprint() == found
+        assert store.import_events(lines) == len(lines) - there
+        assert store.problem("walks").state_hash() == found
 
 
 def test_a_changed_line_is_a_conflict(tmp_path: Path) -> None:
     lines, found = exported(tmp_path, "unfog")
     place = next(i for i, line in enumerate(lines) if '"value": ' in line)
     with other(tmp_path) as store:
-        store.take_in(lines[:-5])
-        before = store.problem("walks").fingerprint(), store.processor.log.last
+        store.import_events(lines[:-5])
+        before = store.problem("walks").state_hash(), store.processor.log.last
         for new in ({"value": 0.125}, {"key": "another"}, {"decision": None}, {"time": 0.0}):
             changed = [*lines]
             changed[place] = json.dumps(json.loads(lines[place]) | new)
             with pytest.raises(ConflictError, match=rf"^line {place + 1}: "):
-                store.take_in(changed)
-            assert (store.problem("walks").fingerprint(), store.processor.log.last) == before
-        assert store.take_in(lines) == 5
-        assert store.problem("walks").fingerprint() == found
+                store.import_events(changed)
+            assert (store.problem("walks").state_hash(), store.processor.log.last) == before
+        assert store.import_events(lines) == 5
+        assert store.problem("walks").state_hash() == found
 
 
 def refused(store: Store, lines: list[str], match: str, **more: Any) -> None:
     """An import that is refused and changes nothing."""
-    before = store.names(), store.processor.log.last, store.problem("naps").fingerprint()
+    before = store.names(), store.processor.log.last, store.problem("naps").state_hash()
     with pytest.raises(InputError, match=match):
-        store.take_in(lines, **more)
-    assert (store.names(), store.processor.log.last, store.problem("naps").fingerprint()) == before
+        store.import_events(lines, **more)
+    assert (store.names(), store.processor.log.last, store.problem("naps").state_hash()) == before
 
 
 NO_EVENTS = [
@@ -182,7 +182,13 @@ def variants(lines: list[str]) -> list[tuple[int, str, Any]]:
     found, seen = [], set()
     for place, line in enumerate(lines):
         event = json.loads(line)
-        kind = event["kind"], event.get("outcome"), "logged_arm" in event, "arms" in event, "then" in event
+        kind = (
+            event["kind"],
+            event.get("outcome"),
+            "logged_arm" in event,
+            "arms" in event,
+            "believed" in event,
+        )
         if kind not in seen:
             seen.add(kind)
             fields = {name for name in event if name not in ("seq", "problem")}
@@ -207,7 +213,7 @@ def tried(folder: Path, agent: str, every: int, **more: Any) -> None:
                 event[name] = bad
             before, copy = (store.names(), store.processor.log.last), f"copy {number}"
             try:
-                store.take_in([*lines[:place], json.dumps(event)], copy)
+                store.import_events([*lines[:place], json.dumps(event)], copy)
             except InputError as error:
                 assert str(error).startswith(f"line {place + 1}")  # noqa: PT017
                 assert (store.names(), store.processor.log.last) == before
@@ -220,9 +226,21 @@ def tried(folder: Path, agent: str, every: int, **more: Any) -> None:
     assert taken & NEVER == set()
 
 
-FINE = [("then", ...), ("noise_cov", ...), ("value", -1), ("value", None)]
-NEVER = {"number", "context", "arm", "probability", "shares", "denoised", "sd", "outcome", "value", "what"}
-NEVER |= {"unheard of", "kind", "agent", "add", "retire", "restore", "then", "decisions", "noise_cov"}
+FINE = [("believed", ...), ("noise_cov", ...), ("value", -1), ("value", None)]
+NEVER = {"number", "context", "arm", "probability", "agent_probabilities", "denoised", "sd", "outcome"}
+NEVER |= {
+    "value",
+    "expired",
+    "unheard of",
+    "kind",
+    "agent",
+    "add",
+    "retire",
+    "restore",
+    "believed",
+    "decisions",
+    "noise_cov",
+}
 
 
 @pytest.mark.slow
@@ -237,7 +255,7 @@ def test_a_reward_is_learnt_once(tmp_path: Path) -> None:
         store.problem("naps", **terms("unfog"))
         again = [*lines[: place + 1], lines[place]]
         try:
-            store.take_in(again)
+            store.import_events(again)
         except InputError as error:
             assert str(error).startswith(f"line {place + 2}, outcome")  # noqa: PT017
         else:
@@ -252,12 +270,12 @@ def test_code_that_has_changed_does_not_come_in(tmp_path: Path, monkeypatch: pyt
         store.problem("walks", **terms("unfog") | {"agent": "own_agents:mine"}).decide([0.1, 0.2])
         lines = [*store.export("walks")]
     first = json.loads(lines[0])
-    first["fingerprints"]["agent"] = "0" * 64
+    first["module_hashes"]["agent"] = "0" * 64
     with other(tmp_path) as store:
         store.problem("naps", **terms("unfog"))
         changed, said = [json.dumps(first), *lines[1:]], "^line 1, agent: own_agents:mine has changed"
-        refused(store, changed, said, modules=["own_agents"])
-        store.take_in(lines, modules=["own_agents"])
+        refused(store, changed, said, allow_modules=["own_agents"])
+        store.import_events(lines, allow_modules=["own_agents"])
 
 
 @pytest.mark.parametrize("kind", ["features", "agent", "shadow"])
@@ -272,33 +290,33 @@ def test_a_log_imports_no_module_that_is_not_allowed(
     with Player(3).open(tmp_path / "first.unfog") as store:
         walks = store.problem("walks", **terms("unfog", arms=VECTORS, features="product") | given)
         if kind == "shadow":
-            walks.shadow("own_code:mine")
+            walks.add_shadow("own_code:mine")
         walks.decide([0.1, 0.2])
-        lines, found = [*store.export("walks")], walks.fingerprint()
+        lines, found = [*store.export("walks")], walks.state_hash()
     del sys.modules["own_code"]
     line = r"line 2, agent" if kind == "shadow" else f"line 1, {kind}"
     with other(tmp_path) as store:
         store.problem("naps", **terms("unfog"))
         for modules in ((), ["own", "own_code.more"]):
-            said = rf"^{line}: own_code:.*modules=\['own_code'\].*--allow-module own_code"
-            refused(store, lines, said, modules=modules)
-        refused(store, lines, "^modules: ", modules="own_code")
+            said = rf"^{line}: own_code:.*allow_modules=\['own_code'\].*--allow-modules own_code"
+            refused(store, lines, said, allow_modules=modules)
+        refused(store, lines, "^allow_modules: ", allow_modules="own_code")
         assert "own_code" not in sys.modules
-        store.take_in(lines, modules=["own_code"])
-        assert store.problem("walks").fingerprint() == found
-        assert store.take_in(lines) == 0
+        store.import_events(lines, allow_modules=["own_code"])
+        assert store.problem("walks").state_hash() == found
+        assert store.import_events(lines) == 0
 
 
 def test_shadows_that_have_left_come_in(tmp_path: Path) -> None:
     player = Player(3)
     with player.open(tmp_path / "first.unfog") as store:
         walks = store.problem("walks", **terms("unfog"))
-        walks.shadow("alg1")
+        walks.add_shadow("alg1")
         walks.decide([0.1, 0.2])
-        walks.unshadow("alg1")
+        walks.remove_shadow("alg1")
         walks.decide([0.1, 0.2])
-        lines, found = [*store.export("walks")], walks.fingerprint()
-    place = next(i for i, line in enumerate(lines) if '"leaves"' in line)
+        lines, found = [*store.export("walks")], walks.state_hash()
+    place = next(i for i, line in enumerate(lines) if '"removed"' in line)
     event = json.loads(lines[place])
     with other(tmp_path) as store:
         store.problem("naps", **terms("unfog"))
@@ -306,14 +324,14 @@ def test_shadows_that_have_left_come_in(tmp_path: Path) -> None:
             {"agent": "late"},
             {"agent": ""},
             {"agent": "own:code"},
-            {"leaves": 1},
-            {"leaves": False},
+            {"removed": 1},
+            {"removed": False},
         ):
             changed = [*lines[:place], json.dumps(event | new)]
             refused(store, changed, rf"^line {place + 1}, {next(iter(new))}: ")
         refused(store, [*lines[:place], lines[place], lines[place]], rf"^line {place + 2}, agent: ")
-        assert store.take_in(lines) == len(lines)
-        assert store.problem("walks").fingerprint() == found
+        assert store.import_events(lines) == len(lines)
+        assert store.problem("walks").state_hash() == found
 
 
 def test_times_of_the_future_stay_out(tmp_path: Path) -> None:
@@ -327,7 +345,9 @@ def test_times_of_the_future_stay_out(tmp_path: Path) -> None:
             late = [*lines[:-1], json.dumps(last | {"time": time})]
             refused(store, late, rf"^line {len(lines)}, time: [18].*store's own time, which is 1000\.0$")
         assert naps.pending() == [first.id]
-        assert store.take_in([*lines[:-1], json.dumps(last | {"time": 1000.0 + 86_400.0})]) == len(lines)
+        assert store.import_events([*lines[:-1], json.dumps(last | {"time": 1000.0 + 86_400.0})]) == len(
+            lines
+        )
 
 
 @pytest.mark.parametrize(("agent", "what"), [("unfog", "reward"), ("unfog-delayed", "context")])
@@ -343,14 +363,14 @@ def test_a_wait_ends_when_it_is_over(tmp_path: Path, agent: str, what: str) -> N
         lines = [*store.export("walks")]
     place = next(i for i, line in enumerate(lines) if '"expire"' in line)
     event, early = json.loads(lines[place]), [*lines]
-    assert event["what"] == what
+    assert event["expired"] == what
     early[place] = json.dumps(event | {"time": event["time"] - 0.5})
     with other(tmp_path) as store:
         store.problem("naps", **terms("unfog"))
         refused(store, early, rf"^line {place + 1}, time: {event['time'] - 0.5}; .*{event['time']}, or later")
         terms_alone = json.dumps(json.loads(early[0]) | {"reward_window": None, "context_window": None})
-        refused(store, [terms_alone, *lines[1:]], rf"^line {place + 1}, what: {what}; .*no end")
-        assert store.take_in(lines) == len(lines)
+        refused(store, [terms_alone, *lines[1:]], rf"^line {place + 1}, expired: {what}; .*no end")
+        assert store.import_events(lines) == len(lines)
 
 
 def test_a_problem_that_there_is_not_has_no_log(tmp_path: Path) -> None:
@@ -422,8 +442,8 @@ def test_a_table_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
 def test_arms_with_vectors_come_in(tmp_path: Path) -> None:
     lines, found = exported(tmp_path, "unfog", arms=VECTORS, features="product")
     with other(tmp_path) as store:
-        store.take_in(lines)
-        assert store.problem("walks").fingerprint() == found
+        store.import_events(lines)
+        assert store.problem("walks").state_hash() == found
 
 
 HEAD = "steps,sleep,arm"
@@ -431,10 +451,10 @@ HEAD = "steps,sleep,arm"
 
 def untaken(problem: Problem, table: str, match: str) -> None:
     """A table that is refused and changes nothing."""
-    before = problem.fingerprint(), problem.processor.log.last
+    before = problem.state_hash(), problem.processor.log.last
     with pytest.raises(InputError, match=match):
         decision_table.from_table(problem, io.StringIO(table))
-    assert (problem.fingerprint(), problem.processor.log.last) == before
+    assert (problem.state_hash(), problem.processor.log.last) == before
 
 
 HOLES = [
@@ -495,9 +515,9 @@ def test_a_table_that_comes_again_changes_nothing(tmp_path: Path, more: dict[str
     with other(tmp_path) as store:
         walks = store.problem("walks", **terms("late", **more))
         assert decision_table.from_table(walks, io.StringIO(first)) == 2
-        before = walks.fingerprint(), store.processor.log.last
+        before = walks.state_hash(), store.processor.log.last
         assert decision_table.from_table(walks, io.StringIO(first)) == 2
-        assert (walks.fingerprint(), store.processor.log.last) == before
+        assert (walks.state_hash(), store.processor.log.last) == before
         decision_table.from_table(walks, io.StringIO(later))
         assert [event["kind"] for event in walks.events()][-2:] == ["reward", "reveal"]
         assert store.processor.log.last == before[1] + 2
@@ -523,15 +543,15 @@ def test_erased_decisions_stay_out(tmp_path: Path) -> None:
 
 
 def test_a_reward_that_was_never_learnt_is_not_in_the_table(tmp_path: Path) -> None:
-    """It was kept, and then the decision was void."""
+    """It was kept, and then the decision was cancelled."""
     with opened(tmp_path, Hand()) as store:
         live = problem(store, reward_window="10m", update="at_close")
         made = live.decide([1.0, 2.0])
         live.reward(made.id, 5.0)
-        live.void(made.id)
+        live.cancel(made.id)
         head, row = decision_table.as_table(live.events(), live.terms.context)
         found = dict(zip(head, row, strict=True))
-        assert (found["outcome"], found["reward"]) == ("void", None)
+        assert (found["outcome"], found["reward"]) == ("cancelled", None)
 
 
 def test_others_are_served_while_a_log_is_taken_in(tmp_path: Path) -> None:
@@ -550,7 +570,7 @@ def test_others_are_served_while_a_log_is_taken_in(tmp_path: Path) -> None:
             problem(store, "copy")
         yield from lines[1:]
 
-    assert store.take_in(slowly(), "copy") == 2
+    assert store.import_events(slowly(), "copy") == 2
     assert len(seen) == 1
     assert store.problem("copy").decide([0.5, -1.0]).number == 1
 
@@ -559,14 +579,14 @@ def test_several_changes_of_arms_as_one_come_in(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with opened(tmp_path) as store, opened(tmp_path / "other") as other:
         live = problem(store)
-        live.change_arms(add={"d": None, "e": None}, retire=["a"])
-        live.change_arms(retire=["b"], restore=["a"])
+        live.update_arms(add={"d": None, "e": None}, retire=["a"])
+        live.update_arms(retire=["b"], restore=["a"])
         with pytest.raises(InputError, match=r"^arms: nothing to do; allowed: add, retire or restore$"):
-            live.change_arms()
+            live.update_arms()
         live.decide([1.0, 2.0])
-        assert other.take_in(store.export("p")) == 4
-        assert other.problem("p").fingerprint() == live.fingerprint()
-        assert other.problem("p").about()["arms"] == ["a", "c", "d", "e"]
+        assert other.import_events(store.export("p")) == 4
+        assert other.problem("p").state_hash() == live.state_hash()
+        assert other.problem("p").describe()["arms"] == ["a", "c", "d", "e"]
 
 
 def test_a_log_from_a_fast_clock_lets_nothing_expire_elsewhere(tmp_path: Path) -> None:
@@ -577,13 +597,13 @@ def test_a_log_from_a_fast_clock_lets_nothing_expire_elsewhere(tmp_path: Path) -
         lines[-1] = json.dumps(json.loads(lines[-1]) | {"time": clock.time + 80_000})
         walks = problem(store, "walks", reward_window="1h", default_reward=0.0)
         made = walks.decide([0.5, -1.0])
-        assert store.take_in(lines, "copy") == 2
+        assert store.import_events(lines, "copy") == 2
         assert walks.pending() == [made.id]
         assert walks.events()[-1]["time"] == clock.time
         assert store.processor.now("copy") == clock.time + 80_000
         again = [json.dumps(json.loads(line) | {"time": clock.time + 160_000}) for line in lines]
         with pytest.raises(InputError, match=r"at most a day after the store's own time"):
-            store.take_in(again, "more")
+            store.import_events(again, "more")
     with opened(tmp_path, clock) as store:
         assert problem(store, "walks", reward_window="1h", default_reward=0.0).pending() == [made.id]
         assert store.problem("copy").decide([0.5, -1.0]).number == 1

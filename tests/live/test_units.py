@@ -107,10 +107,10 @@ def test_learners_that_look_back_have_one(tmp_path: Path, agent: str) -> None:
     with unfog.live.open(tmp_path / "walks.unfog", sync="normal") as store:
         walks = store.problem("walks", **terms(world()) | {"agent": agent})
         walks.decide([3.0, 1.0, 0.1], unit="ann")
-        before = walks.fingerprint()
+        before = walks.state_hash()
         with pytest.raises(InputError, match=r"^unit: 'bob'.*looks back on past rounds as those of one$"):
             walks.decide([3.0, 1.0, 0.1], unit="bob")
-        assert walks.fingerprint() == before
+        assert walks.state_hash() == before
         walks.decide([3.0, 1.0, 0.1], unit="ann")
 
 

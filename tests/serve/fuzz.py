@@ -29,14 +29,14 @@ BODIES: dict[str, dict[str, str]] = {
     "rewards": {"rewards": "{}"},
     "decisions/ID/reward": {"value": "1", "key": '"r"'},
     "decisions/ID/reveal": {"context": '{"steps": 1}', "key": '"s"'},
-    "decisions/ID/void": {"key": '"v"'},
+    "decisions/ID/cancel": {"key": '"v"'},
     "arms": {"add": '["new"]', "retire": "[]", "restore": "[]"},
-    "freeze": {"arm": "null"},
-    "shadow": {"agent": '"naive"', "leave": "false"},
+    "pin": {"arm": "null"},
+    "shadow": {"agent": '"naive"', "remove": "false"},
     "replay": {"verify": "false"},
 }
 MORE = ("measured_at", "noise_sd", "noise_cov", "logged_arm", "probability", "requests", "what", "name", "")
-LOOKS = ("belief", "expected", "diagnostics", "events", "history", "")
+LOOKS = ("belief", "predict_rewards", "diagnostics", "events", "history", "")
 QUERIES = ("unit", "context", "since", "limit", "arms", "measured_at", "points", "noise_sd", "noise_cov", "x")
 
 
@@ -74,7 +74,7 @@ def thrown(found: Running, port: int, number: int, dice: random.Random) -> Count
     live = store.problem("walks")
     ids = [found.http.post("/v1/problems/walks/decide", json=one).json()["id"] for one in _good()]
     connection, told = http.client.HTTPConnection("127.0.0.1", port, timeout=30), Counter[int]()
-    before, last = live.fingerprint(), store.processor.log.last
+    before, last = live.state_hash(), store.processor.log.last
     for i in range(number):
         method, path, body = made(dice, ids)
         connection.request(method, path, body.encode("utf-8", "surrogatepass"), _headers(dice))
@@ -83,7 +83,7 @@ def thrown(found: Running, port: int, number: int, dice: random.Random) -> Count
         told[answer.status] += 1
         assert answer.status in STATUSES, (method, path, body, answer.status, said)
         if answer.status < 300:
-            _thaw(live)
+            _unpin(live)
             before, last = "", store.processor.log.last
             continue
         problem: dict[str, Any] = json.loads(said)
@@ -91,7 +91,7 @@ def thrown(found: Running, port: int, number: int, dice: random.Random) -> Count
         assert store.processor.log.last == last, (method, path, body)
         if i % 10 == 0:  # the log is as it was, and what is remembered is what was, or what the log says
             before = before or _replayed(store)
-            assert live.fingerprint() == before, (method, path, body)
+            assert live.state_hash() == before, (method, path, body)
     connection.close()
     assert store.replay(verify=True)["walks"].same
     return told
@@ -100,7 +100,7 @@ def thrown(found: Running, port: int, number: int, dice: random.Random) -> Count
 def _replayed(store: Store) -> str:
     """A hash of what the log says."""
     assert store.replay()["walks"].same
-    return store.problem("walks").fingerprint()
+    return store.problem("walks").state_hash()
 
 
 def _good() -> list[dict[str, Any]]:
@@ -114,11 +114,11 @@ def _headers(dice: random.Random) -> dict[str, str]:
     )
 
 
-def _thaw(live: Any) -> None:
+def _unpin(live: Any) -> None:
     """All arms may be chosen again, and nobody watches: so that most requests stay good."""
     state = live.processor.cache.get(live.name)
     for arm, active in state.arms.active.copy().items():
         if not active:
             live.restore_arm(arm)
-    if state.arms.frozen is not None:
-        live.thaw()
+    if state.arms.pinned is not None:
+        live.unpin_arm()

@@ -20,7 +20,7 @@ from tests.serve.process import Asker, Process, Told
 PROBLEMS = {"walks": "unfog", "naps & more": "late"}
 ASKED = ("context", "unit", "value", "key", "arm")
 KEPT = ("arm", "probability", "denoised", "sd", "number")
-VERBS = ("decide", "batch", "reward", "reveal", "void", "arms", "freeze", "shadow", "look")
+VERBS = ("decide", "batch", "reward", "reveal", "cancel", "arms", "pin", "shadow", "look")
 SHARES = (34, 6, 25, 15, 4, 3, 2, 3, 8)
 LOOKS = ("belief", "diagnostics", "events?since=0&limit=50", "")
 
@@ -63,7 +63,7 @@ class Client(threading.Thread):
             return
         self._asked += 1
         path, asked = self._request(problem, verb, f"{self._number}-{self._asked}")
-        found = self._until_answered("POST", path, asked, again=verb not in ("arms", "freeze", "shadow"))
+        found = self._until_answered("POST", path, asked, again=verb not in ("arms", "pin", "shadow"))
         if found is None:
             return
         if found.status != 200:  # nobody asks for a decision that was never made
@@ -80,7 +80,7 @@ class Client(threading.Thread):
 
     def _request(self, problem: str, verb: str, key: str) -> tuple[str, dict[str, Any]]:
         chance, made = self._chance, self._made[problem][-20:]
-        if verb in ("arms", "freeze", "shadow"):
+        if verb in ("arms", "pin", "shadow"):
             return f"{at(problem)}/{verb}", change(verb, chance)
         if verb == "batch":
             many = [{**context(chance), "key": f"{key}-{i}"} for i in range(chance.randint(1, 8))]
@@ -123,10 +123,10 @@ def context(chance: random.Random) -> dict[str, Any]:
 
 
 def change(verb: str, chance: random.Random) -> dict[str, Any]:
-    if verb == "freeze":
+    if verb == "pin":
         return {"arm": chance.choice(["send", None, None])}
     if verb == "shadow":
-        return {"agent": "naive", "leave": chance.choice([True, False])}
+        return {"agent": "naive", "remove": chance.choice([True, False])}
     return {chance.choice(["retire", "restore"]): ["ask"]}
 
 

@@ -44,7 +44,7 @@ def ask(service: Running, operation: Any, cases: int, headers: dict[str, str]) -
     """So many requests of one operation; how many of them were answered with a 2xx."""
     good = 0
     decision = _decision(service, headers)
-    fresh = operation.path.endswith(("/reward", "/rewards", "/void"))  # what was rewarded is done with
+    fresh = operation.path.endswith(("/reward", "/rewards", "/cancel"))  # what was rewarded is done with
     checks = CHECKS.get_by_names(NAMES)
     made = st.one_of([operation.as_strategy(generation_mode=mode) for mode in MODES])
 

@@ -54,8 +54,8 @@ def deciding(url: str) -> Iterator[None]:
 
 def grown(client: Client, by: int) -> None:
     """Wait until so many events are new."""
-    first = client.problem("walks").about()["decisions"]
-    while client.problem("walks").about()["decisions"] < first + by:
+    first = client.problem("walks").describe()["decisions"]
+    while client.problem("walks").describe()["decisions"] < first + by:
         time.sleep(0.001)
 
 
@@ -84,10 +84,10 @@ def test_a_copy_in_place_of_the_store_has_everything_up_to_it(tmp_path: Path) ->
         assert len(before) <= len(kept) < len(lines)
         assert kept == lines[: len(kept)]
         with unfog.live.open(tmp_path / "again.unfog", sync="normal") as again:
-            again.take_in(kept)
-            assert again.problem("walks").fingerprint() == walks.fingerprint()
+            again.import_events(kept)
+            assert again.problem("walks").state_hash() == walks.state_hash()
         assert client.replay(verify=True)["walks"].same
-        number = walks.about()["decisions"]
+        number = walks.describe()["decisions"]
         assert walks.decide([1.0, -2.0]).number == number
 
 
@@ -110,7 +110,7 @@ def test_copies_that_are_asked_for_at_once_are_whole(tmp_path: Path, name: str |
         path = copies / one["name"]
         assert (path.stat().st_mode & 0o777, path.stat().st_size) == (0o600, one["bytes"])
         with unfog.live.open(path) as copy:
-            assert copy.problem("walks").about()["decisions"] == 20
+            assert copy.problem("walks").describe()["decisions"] == 20
 
 
 def test_a_folder_that_cannot_be_written_is_503_without_its_place(tmp_path: Path) -> None:

@@ -60,10 +60,10 @@ def lived(place: Store | Client) -> Problem | Remote:
 def test_logs_come_and_go(client: Client, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     walks = lived(client)
     lines = list(client.export("walks"))
-    assert store.take_in(lines) == len(lines) == len(walks.events())
+    assert store.import_events(lines) == len(lines) == len(walks.events())
     assert list(store.export("walks")) == lines
-    assert store.problem("walks").fingerprint() == walks.fingerprint()
-    assert client.take_in(lines, "copy") == len(lines)
+    assert store.problem("walks").state_hash() == walks.state_hash()
+    assert client.import_events(lines, "copy") == len(lines)
     assert client.names() == ["walks", "copy"]
     found = store.replay(verify=True)["walks"]
     assert client.replay(verify=True) == {"walks": found, "copy": found}
@@ -78,7 +78,7 @@ def test_a_copy_is_a_store(client: Client, clock: Hand, tmp_path: Path) -> None:
     made = client.backup("monday.unfog")
     assert made["bytes"] == (tmp_path / "copies" / "monday.unfog").stat().st_size
     with unfog.live.open(tmp_path / "copies" / "monday.unfog", clock=clock) as copy:
-        assert copy.problem("walks").fingerprint() == walks.fingerprint()
+        assert copy.problem("walks").state_hash() == walks.state_hash()
 
 
 def test_terms_that_json_does_not_have(client: Client) -> None:
@@ -111,7 +111,7 @@ def wrongs(place: Store | Client, clock: Hand) -> Errors:
     """Calls that are refused, and how."""
     walks = place.problem("walks", **TERMS)
     made = walks.decide([0.0, 0.0], key="k")
-    walks.void(walks.decide([0.0, 0.0], key="v").id)
+    walks.cancel(walks.decide([0.0, 0.0], key="v").id)
     walks.reward(made.id, 1.0)
     calls: list[Any] = [
         lambda: walks.decide([0.0, 1.0], key="k"),
@@ -126,16 +126,16 @@ def wrongs(place: Store | Client, clock: Hand) -> Errors:
         lambda: walks.reward_many({made.id: 2.0}),
         lambda: walks.reveal(made.id, {}),
         lambda: walks.add_arm("send"),
-        lambda: walks.freeze("none"),
-        lambda: walks.unshadow("naive"),
-        lambda: walks.shadow("nobody"),
+        lambda: walks.pin_arm("none"),
+        lambda: walks.remove_shadow("naive"),
+        lambda: walks.add_shadow("nobody"),
         lambda: walks.belief("nobody"),
         lambda: place.problem("nothing"),
         lambda: list(place.events("nothing")),
         lambda: place.problem("walks", epsilon=0.5),
         lambda: place.problem("other", contexts=["x"]),  # type: ignore[call-arg]
         lambda: place.problem("other", context=["x"], arms=["a"], channel={"noise_cov": 1}),
-        lambda: place.take_in(['{"kind": "decide", "problem": "x"}\n']),
+        lambda: place.import_events(['{"kind": "decide", "problem": "x"}\n']),
         lambda: place.erase(unit="nobody"),
     ]
     found: Errors = []
@@ -164,8 +164,8 @@ def test_what_json_cannot_say_is_refused_here(client: Client) -> None:
         (lambda: walks.decide({"steps": object(), "sleep": 1.0}), "context.steps"),
         (lambda: walks.decide([0.0, 0.0], measured_at=datetime(2026, 1, 1)), "measured_at"),
         (lambda: walks.decide([0.0, 0.0], key="\n"), "key"),
-        (lambda: client.take_in(["{}"], modules=["os"]), "modules"),
-        (lambda: client.problem("a/b").about(), "name"),
+        (lambda: client.import_events(["{}"], allow_modules=["os"]), "allow_modules"),
+        (lambda: client.problem("a/b").describe(), "name"),
     ):
         with pytest.raises(InputError) as caught:
             call()
@@ -215,7 +215,7 @@ def test_the_key_is_sent_and_not_shown(tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(
             ServiceError, match=r"^This key is not for this: it takes the scope read"
         ) as caught:
-            walks.about()
+            walks.describe()
         assert caught.value.status == 403
     assert told not in repr(client) + repr(walks)
     with pytest.raises(InputError) as refused:

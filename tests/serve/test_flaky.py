@@ -58,7 +58,7 @@ def test_nothing_is_lost_and_nothing_doubled(service: Running, monkeypatch: pyte
             walks.reveal(made[-1], {"steps": float(number)})
         made += [one.id for one in walks.decide_many([{"context": [x, 0.0], "unit": unit} for x in range(5)])]
         assert {one.outcome for one in walks.reward_many(dict.fromkeys(made[-5:], 2.0)).values()} == {"kept"}
-        walks.void(made[0])
+        walks.cancel(made[0])
         return made
 
     with (
@@ -79,7 +79,7 @@ def test_nothing_is_lost_and_nothing_doubled(service: Running, monkeypatch: pyte
         "decide": 4 * 17,
         "reward": 4 * (24 + 5),
         "reveal": 4 * 12,
-        "void": 4,
+        "cancel": 4,
     }
 
 
@@ -95,16 +95,16 @@ def test_what_is_not_safe_to_repeat_is_asked_once(service: Running) -> None:
         there = client.problem("walks")
         calls: list[Any] = [
             lambda: there.add_arm("call"),
-            lambda: there.freeze("call"),
-            lambda: there.shadow("naive"),
-            lambda: there.take_in_table("steps,sleep,arm\n1,2,send\n"),
+            lambda: there.pin_arm("call"),
+            lambda: there.add_shadow("naive"),
+            lambda: there.import_decisions("steps,sleep,arm\n1,2,send\n"),
         ]
         for call in calls:
             with pytest.raises(StoreError, match=r"^http://127.0.0.1:\d+ does not answer: "):
                 call()
-    assert [path.rsplit("/", 1)[1] for path in asked] == ["walks", "arms", "freeze", "shadow", "table"]
+    assert [path.rsplit("/", 1)[1] for path in asked] == ["walks", "arms", "pin", "shadow", "import"]
     kinds = [one["kind"] for one in walks.events()]
-    assert kinds == ["problem", "arms", "freeze", "shadow", "decide"]
+    assert kinds == ["problem", "arms", "pin", "shadow", "decide"]
 
 
 @pytest.mark.parametrize("fault", ["not now", "too fast", "request lost"])

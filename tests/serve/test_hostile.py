@@ -27,7 +27,7 @@ class Place(NamedTuple):
     def state(self) -> tuple[int, str]:
         """The last event, and a hash of all that is remembered."""
         (store,) = self.running.service.shelf.stores()
-        return store.processor.log.last, store.problem("walks").fingerprint()
+        return store.processor.log.last, store.problem("walks").state_hash()
 
     def refused(self, *parts: bytes, ends: bool = False) -> Reply:
         """The answer, after which all is as it was."""
@@ -118,7 +118,7 @@ def test_other_kinds_of_bodies_are_415(place: Place) -> None:
 
 def test_a_key_that_would_be_passed_over_is_refused(place: Place) -> None:
     """Who sends it counts on being able to ask again."""
-    for path, body in [("arms", b'{"add": ["new"]}'), ("freeze", b'{"arm": "send"}')]:
+    for path, body in [("arms", b'{"add": ["new"]}'), ("pin", b'{"arm": "send"}')]:
         found = place.refused(request(f"{AT}/{path}", body, headers=["Idempotency-Key: k"]))
         assert (found.status, found.problem["field"]) == (422, "Idempotency-Key"), path
 
@@ -228,8 +228,11 @@ def test_queries_are_held_to_what_there_is(place: Place) -> None:
         *((f"{AT}/events?since={x}", "since") for x in ("-1", "a", "1e3", "9" * 30, "%00", "", "1.0")),
         *((f"{AT}/events?limit=-1", "limit"), (f"{AT}/events?more=1", "more"), (f"{AT}/events?=1", "")),
         *((f"{AT}/events?since=1&since=2", "since"), (f"{AT}/belief?unit=nobody", "unit")),
-        *((f"{AT}/expected?context=NaN", "context"), (f"{AT}/expected?context=%5B1%5D", "context")),
-        (f"{AT}/expected", "context"),
+        *(
+            (f"{AT}/predict_rewards?context=NaN", "context"),
+            (f"{AT}/predict_rewards?context=%5B1%5D", "context"),
+        ),
+        (f"{AT}/predict_rewards", "context"),
     ]:
         found = place.refused(request(path, method="GET", kind=None))
         assert (found.status, found.problem["field"]) in ((422, field), (404, field)), found

@@ -221,7 +221,7 @@ def test_who_waits_for_the_disk_keeps_nobody_else_waiting(
         assert found.http.post("/v1/problems/walks/decide", json=ask(0)).status_code == 200
         with store.processor.log._commits:
             waiting = Asked(found, ask(1))
-            while not store.processor._together:
+            while not store.processor._batches:
                 time.sleep(0.01)
             assert found.http.get("/healthz", timeout=5).status_code == 200
         waiting.join()

@@ -42,15 +42,15 @@ def test_events_are_counted_by_kind_and_outcome(service: Running) -> None:
     at = "/v1/problems/walks/decisions"
     service.http.post(f"{at}/{first}/reward", json={"value": 1.0})
     service.http.post(f"{at}/{first}/reward", json={"value": 2.0})  # refused
-    service.http.post(f"{at}/{second}/void")
-    service.http.post("/v1/problems/walks/freeze", json={"arm": "send"})
+    service.http.post(f"{at}/{second}/cancel")
+    service.http.post("/v1/problems/walks/pin", json={"arm": "send"})
     found = told(service)
     assert {labels: x for (name, labels), x in found.items() if name == "unfog_events_total"} == {
         ("problem", "done", "walks"): 1,
         ("decide", "done", "walks"): 2,  # kind, outcome, problem
         ("reward", "learnt", "walks"): 1,
-        ("void", "void", "walks"): 1,
-        ("freeze", "done", "walks"): 1,
+        ("cancel", "cancelled", "walks"): 1,
+        ("pin", "done", "walks"): 1,
     }
     assert found["unfog_requests_total", ("decide", "200")] == 2
     assert found["unfog_requests_total", ("reward", "409")] == 1
@@ -100,7 +100,7 @@ def test_counts_are_of_this_process_alone(tmp_path: Path) -> None:
             ("walks", "problem", "done"): 1,
             ("walks", "decide", "done"): 1,
         }
-        store.take_in(list(store.export("walks")), "again")
+        store.import_events(list(store.export("walks")), "again")
         assert store.processor.written["again", "decide", "taken in"] == 1
     with unfog.live.open(tmp_path / "a.unfog") as store:
         store.problem("walks").belief()
@@ -119,7 +119,7 @@ def test_what_was_not_kept_is_not_counted(tmp_path: Path, monkeypatch: pytest.Mo
             walks.decide([1.0, 2.0])
         monkeypatch.undo()
         assert store.processor.written["walks", "decide", "done"] == 1
-        with store.together():
+        with store.batch():
             walks.decide([1.0, 2.0])
             assert store.processor.written["walks", "decide", "done"] == 1  # its commit is still to come
         assert store.processor.written["walks", "decide", "done"] == 2

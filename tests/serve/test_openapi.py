@@ -49,7 +49,7 @@ def test_the_examples_work_one_after_another(tmp_path: Path) -> None:
             for method, one in methods.items():
                 if one["operationId"] not in EXAMPLES:
                     continue
-                if one["operationId"] == "void":  # of one whose reward was not learnt: the last decision was
+                if one["operationId"] == "cancel":  # the reward of the last decision was learnt
                     told = {"context": {"steps": 1, "sleep": 2}}
                     made = service.http.post(f"/v1/problems/{NAME}/decide", json=told).json()["id"]
                 at = path.replace("{name}", NAME).replace("{id}", made)

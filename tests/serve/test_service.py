@@ -17,7 +17,7 @@ from unfog.serve.key_storage import KeyFile
 def test_a_decision_from_first_to_last(tmp_path: Path) -> None:
     with running(tmp_path / "a.unfog") as found:
         about = found.make()
-        assert (about["made"], found.make()["made"]) == (True, False)
+        assert (about["created"], found.make()["created"]) == (True, False)
         made = found.http.post(
             "/v1/problems/walks/decide", json={"context": {"steps": 1.5, "sleep": None}, "unit": "ann"}
         ).json()
@@ -49,7 +49,7 @@ def test_a_log_that_is_taken_in_does_not_make_the_service_unready(tmp_path: Path
 def test_one_problem_that_fails_keeps_nobody_from_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load, seen = StateCache.load, Problem.about
+    load, seen = StateCache.load, Problem.describe
 
     def fails(*given: Any) -> None:
         raise ZeroDivisionError("1648 steps of ann")
@@ -60,7 +60,7 @@ def test_one_problem_that_fails_keeps_nobody_from_the_others(
     monkeypatch.setattr(
         StateCache, "load", lambda self, name: fails() if name == "poisoned" else load(self, name)
     )
-    monkeypatch.setattr(Problem, "about", lambda self: fails() if self.name == "poisoned" else seen(self))
+    monkeypatch.setattr(Problem, "describe", lambda self: fails() if self.name == "poisoned" else seen(self))
     with running(tmp_path / "a.unfog") as found:
         told = {one["name"]: one for one in found.http.get("/v1/problems").json()["problems"]}
         assert told["poisoned"]["error"] == "it failed with ZeroDivisionError"

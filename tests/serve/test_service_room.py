@@ -34,7 +34,7 @@ def service(tmp_path: Path) -> Iterator[Running]:
         yield found
 
 
-@pytest.mark.parametrize(("name", "most"), [("history", MOST), ("take_in", LARGE), ("replay", 1)])
+@pytest.mark.parametrize(("name", "most"), [("history", MOST), ("import_events", LARGE), ("replay", 1)])
 def test_so_many_and_no_more(name: str, most: int) -> None:
     room = Room()
     with ExitStack() as places:
@@ -49,8 +49,8 @@ def test_so_many_and_no_more(name: str, most: int) -> None:
 
 def test_logs_and_tables_share_their_places() -> None:
     room = Room()
-    with room.place(ROWS["take_in"]), room.place(ROWS["take_in_table"]), pytest.raises(ServiceError):
-        room.place(ROWS["take_in_table"]).__enter__()
+    with room.place(ROWS["import_events"]), room.place(ROWS["import_decisions"]), pytest.raises(ServiceError):
+        room.place(ROWS["import_decisions"]).__enter__()
 
 
 def test_one_replay_at_a_time_and_decisions_meanwhile(

@@ -77,15 +77,15 @@ def test_errors_are_the_owner_s(pair: Pair) -> None:
     made = pair.ask(pair.processes[0], "POST", f"{AT}/decide", json={**ASK, "key": "once"}).json()["id"]
     gone = pair.ask(pair.processes[0], "POST", f"{AT}/decide", json=ASK).json()["id"]
     pair.ask(pair.processes[1], "POST", f"{AT}/decisions/{made}/reward", json={"value": 1.0})
-    pair.ask(pair.processes[1], "POST", f"{AT}/decisions/{gone}/void")
+    pair.ask(pair.processes[1], "POST", f"{AT}/decisions/{gone}/cancel")
     wrong = {
         (404, f"{AT}/decisions/nobody/reward"): {"value": 1.0},
         (404, "/v1/problems/nobody/decide"): ASK,
         (409, f"{AT}/decide"): {"context": {"steps": 2.0, "sleep": 1.0}, "key": "once"},
         (409, f"{AT}/decisions/{made}/reward"): {"value": 2.0},
         (410, f"{AT}/decisions/{gone}/reward"): {"value": 2.0},
-        (422, f"{AT}/freeze"): {"arm": "fly"},
-        (422, "/v1/problems/nobody/freeze"): {"arm": ""},
+        (422, f"{AT}/pin"): {"arm": "fly"},
+        (422, "/v1/problems/nobody/pin"): {"arm": ""},
     }
     for (status, path), told in wrong.items():
         here, there = both(pair, "POST", path, json=told)

@@ -34,14 +34,14 @@ def test_a_body_has_every_term_with_its_default() -> None:
 def test_the_log_has_every_term() -> None:
     """And a default that is given is as one that is not."""
     body = written({"context": ["x"], "arms": ["a"], "seed": 1})
-    assert tuple(body) == Terms._fields == (*FIELDS, "fingerprints", "uid")
+    assert tuple(body) == Terms._fields == (*FIELDS, "module_hashes", "uid")
     again = written(DEFAULTS | {"context": ["x"], "arms": ["a"], "seed": 1})
     assert again == body | {"uid": again["uid"]}
 
 
 def test_the_command_line_tells_every_term_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["live", "make", "--help"])
+        main(["live", "create", "--help"])
     (told,) = re.findall(r"^Terms: (.*?)\n\n", capsys.readouterr().out, re.MULTILINE | re.DOTALL)
     pairs = [one.partition(" = ") for one in " ".join(told.split()).split(", ")]
     assert [(name, json.loads(value or "null")) for name, _, value in pairs] == list(DEFAULTS.items())

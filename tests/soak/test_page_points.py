@@ -39,7 +39,7 @@ def _decided(path: Path, clock: Clock) -> None:
             noisy = true + 0.4 + 0.8 * rng.standard_normal(true.shape)
             made = walks.decide_many([{"context": row} for row in noisy.tolist()])
             walks.reward_many({one.id: float(x) for one, x in zip(made, true[:, 0], strict=True)})
-            with store.together():
+            with store.batch():
                 for one, row in zip(made[:REVEALED], true.tolist(), strict=False):
                     walks.reveal(one.id, row)
 

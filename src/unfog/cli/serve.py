@@ -66,7 +66,7 @@ def command(
         int, typer.Option(min=0, max=65535, help="0 takes one that is free, and says it.")
     ] = 8000,
     sync: Sync = "full",
-    allow_module: Annotated[
+    allow_modules: Annotated[
         list[str] | None,
         typer.Option(
             metavar="MODULE", help="Code that problems may name, as module:name; may be given again."
@@ -120,7 +120,7 @@ def command(
     if store is None and not demo:
         raise InputError("store", "not given", "--store FILE; or --demo")
     settings = Settings(
-        modules=tuple(allow_module or ()),
+        allow_modules=tuple(allow_modules or ()),
         backups=backups,
         queue=queue,
         body=max_body,
@@ -148,7 +148,7 @@ def add(
     scope: Annotated[
         list[str],
         typer.Option(
-            help="decide: ask for decisions; report: rewards, true contexts, void; read: look at all"
+            help="decide: ask for decisions; report: rewards, true contexts, cancellations; read: look at all"
             " there is; admin: everything, with the problems that the key is for. May be given again."
         ),
     ],

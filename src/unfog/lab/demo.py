@@ -51,7 +51,7 @@ MEAN, SPREAD = np.array([6000.0, 7.0]), np.array([2000.0, 1.0])
 NOISE, BIAS = np.array([1000.0, 0.5]), np.array([2000.0, 0.3])  # standard deviations
 THETA = np.array([[0.2, -1.0, 0.4], [0.0, 0.0, 0.0]])  # of each arm: an intercept, and slopes in deviations
 EPSILON = 0.2  # the share of random decisions, from which other policies can be evaluated
-VOID, SILENT, REVEALED, LOST = 0.05, 0.05, 0.5, 0.1  # shares of decisions
+CANCELLED, SILENT, REVEALED, LOST = 0.05, 0.05, 0.5, 0.1  # shares of decisions
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 DELAY, WAIT = 40 * MINUTE, "2h"
 START = 1_794_787_200.0  # midnight, in seconds since 1970
@@ -125,7 +125,7 @@ class Clinic:
             context["sleep"] = None
         decision = self.problem.decide(context, unit=unit(patient))
         worth = THETA[:, 0] + THETA[:, 1:] @ deviations
-        shadow = decision.shadow[BASELINE]
+        shadow = decision.shadows[BASELINE]
         baseline = shadow["probability"] if shadow["arm"] == "send" else 1 - shadow["probability"]
         sent = decision.arm == "send"
         self.ids[decision.id] = len(self.rows)
@@ -140,8 +140,8 @@ class Clinic:
         """Schedule what will be reported about a decision, if anything."""
         cancel_draw, answer_draw, reveal_draw = self.random.random(3)
         reward, delay = worth + self.random.standard_normal(), DELAY * self.random.exponential()
-        if cancel_draw < VOID:
-            self._plan(self.now + 5 * MINUTE, "void", decision, 0.0)
+        if cancel_draw < CANCELLED:
+            self._plan(self.now + 5 * MINUTE, "cancel", decision, 0.0)
             return
         if answer_draw >= SILENT:
             self._plan(self.now + delay, "reward", decision, reward)
@@ -155,8 +155,8 @@ class Clinic:
         """Advance the clock to this time, reporting what becomes due on the way."""
         while self.due and self.due[0][0] <= time:
             self.now, row, kind, decision, value = heapq.heappop(self.due)
-            if kind == "void":
-                self.problem.void(decision)
+            if kind == "cancel":
+                self.problem.cancel(decision)
             elif kind == "reveal":
                 self.problem.reveal(decision, {"steps": value})
             elif self.problem.reward(decision, value).outcome != "late":
@@ -200,7 +200,7 @@ def played(
 
         with live.open(store_path, sync="normal", clock=lambda: clinic.now) as store:
             clinic.problem = store.problem(NAME, seed=seed, **problem_params())
-            clinic.problem.shadow(BASELINE)
+            clinic.problem.add_shadow(BASELINE)
             for number in range(decisions):
                 clinic.decide(number)
                 progress(number + 1, decisions)
@@ -295,7 +295,7 @@ def _summary_lines(history: Played) -> list[str]:
     return prose(
         f"A clinic of {PATIENTS} patients: {n:,} decisions in {days} days, seed {history.seed},",
         "each whether to send a walking suggestion or to wait, by what step counters say.",
-        f"{counts['voided']} were never shown, {counts['expired']} got no answer in two hours,"
+        f"{counts['cancelled']} were never shown, {counts['expired']} got no answer in two hours,"
         f" {counts['late']} of these answered later.",
         f"Of {counts['revealed']} decisions the true step count came the next morning.",
     )

@@ -243,8 +243,8 @@ def filled(path: Path, now: float, *, seed: int = 0, progress: Progress = quiet)
         for number, life in enumerate(lives):
             life.problem = store.problem(life.site.name, seed=seed + number, **life.site.problem_params())
             if life.site.shadow is not None:
-                life.problem.shadow(life.site.shadow)
-        with store.together():
+                life.problem.add_shadow(life.site.shadow)
+        with store.batch():
             _play(lives, clock, now, progress)
     return lives
 

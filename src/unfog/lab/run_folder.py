@@ -102,7 +102,7 @@ def manifest(plan: Plan) -> dict[str, Any]:
         "experiment": spec.name,
         "seed": spec.run.seed,
         "versions": {"unfog": __version__, "python": platform.python_version(), **versions},
-        "code": fingerprint(own_modules(plan)),
+        "code": code_hash(own_modules(plan)),
         "spec": hashlib.sha256(to_toml(spec).encode()).hexdigest(),
     }
 
@@ -117,7 +117,7 @@ def own_modules(plan: Plan) -> set[str]:
     return modules | {kind.__module__ for part in parts for kind in type(part).__mro__}
 
 
-def fingerprint(modules: Iterable[str] = ()) -> str:
+def code_hash(modules: Iterable[str] = ()) -> str:
     """A hash of the code that decides results, so that old and new code never mix in one run."""
     digest = hashlib.sha256()
     for file in files(modules):

@@ -1,7 +1,7 @@
 """A run folder while it is written: whole or not at all, resumed after an interruption, never overwritten.
 
     NAME/spec.toml     the experiment; `unfog run NAME/spec.toml` repeats it
-    NAME/run.json      seed, versions, fingerprint of the code, sha256 of the spec, the curves and itself
+    NAME/run.json      seed, versions, hash of the code, sha256 of the spec, the curves and itself
     NAME/curves.nc     cumulative losses as netCDF 3 (dims agent, trial, round), for xarray
     NAME/timing.json   seconds, unless it was interrupted; the one file that differs between equal runs
 

@@ -32,7 +32,7 @@ class Arms:
         self.order = list(self.vectors)
         self.place = {name: i for i, name in enumerate(self.order)}
         self.active = dict.fromkeys(self.vectors, True)
-        self.frozen: str | None = None
+        self.pinned: str | None = None
         self.eras: list[tuple[int, tuple[str, ...]]] = [(0, tuple(self.vectors))]
 
     @property
@@ -58,8 +58,8 @@ class Arms:
         choice = self.choice(ask)
         if not choice:
             raise InputError("arms", "none are left", "arms that may be chosen: add some, or restore some")
-        if self.frozen is not None and self.frozen not in choice:
-            raise InputError("arms", repr(list(choice)), f"{self.frozen!r} among them: it is frozen")
+        if self.pinned is not None and self.pinned not in choice:
+            raise InputError("arms", repr(list(choice)), f"{self.pinned!r} among them: it is pinned")
         logged_arm = ask.request.get("logged_arm")
         if logged_arm is not None and logged_arm not in (choice if ask.arms else self.place):
             raise InputError("logged_arm", repr(logged_arm), ", ".join(choice))
@@ -84,31 +84,33 @@ class Arms:
         """The feature map of all arms, or of those that came with this decision."""
         return self.features if vectors is None else self.made.brought(vectors)
 
-    def mixed(self, ask: Ask, index: int, shares: Array, uniforms: Array | None) -> dict[str, Any]:
-        """The arm that is taken and its probability, and the agent's own shares where they are not zero.
+    def mixed(self, ask: Ask, index: int, probabilities: Array, uniforms: Array | None) -> dict[str, Any]:
+        """The arm that is taken, its probability, and the agent's own probabilities where they are not zero.
 
         `uniforms` are two uniform random numbers to explore with; None if epsilon is 0.
         """
         order = self.order if ask.vectors is None else list(ask.vectors)
         choice, epsilon = self.choice(ask), self.made.terms.epsilon
-        arm, chances = order[index], {order[i]: x for i, x in enumerate(shares.tolist()) if x}
+        arm, chances = order[index], {order[i]: x for i, x in enumerate(probabilities.tolist()) if x}
         if uniforms is not None and uniforms[0] < epsilon:
             arm = choice[min(int(uniforms[1] * len(choice)), len(choice) - 1)]
         chance = epsilon / len(choice) + (1 - epsilon) * chances.get(arm, 0.0)
-        return {"arm": arm, "probability": chance, "shares": chances}
+        return {"arm": arm, "probability": chance, "agent_probabilities": chances}
 
     def obeyed(self, ask: Ask, choice: dict[str, Any]) -> dict[str, Any]:
-        """The choice that is carried out: the agent's, unless an arm is frozen or somebody else chose."""
-        if self.frozen is not None:
-            choice = {"arm": self.frozen, "probability": 1.0, "shares": {self.frozen: 1.0}, "frozen": True}
+        """The choice that is carried out: the agent's, unless an arm is pinned or somebody else chose."""
+        if self.pinned is not None:
+            certain = {self.pinned: 1.0}
+            choice = {"arm": self.pinned, "probability": 1.0, "agent_probabilities": certain, "pinned": True}
         if "logged_arm" in ask.request:
-            choice = choice | {"arm": ask.request["logged_arm"], "probability": ask.request.get("given")}
+            probability = ask.request.get("logged_probability")
+            choice = choice | {"arm": ask.request["logged_arm"], "probability": probability}
         return choice
 
     def probabilities(self, body: Mapping[str, Any]) -> dict[str, float]:
         """The probability of each arm that the agent may take, from a decision's event."""
         return self._with_epsilon(
-            body, body["shares"], 0.0 if body.get("frozen") else self.made.terms.epsilon
+            body, body["agent_probabilities"], 0.0 if body.get("pinned") else self.made.terms.epsilon
         )
 
     def shadows(self, body: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -117,18 +119,20 @@ class Arms:
             name: {
                 "arm": choice["arm"],
                 "probability": choice["probability"],
-                "probabilities": self._with_epsilon(body, choice["shares"], self.made.terms.epsilon),
+                "probabilities": self._with_epsilon(
+                    body, choice["agent_probabilities"], self.made.terms.epsilon
+                ),
             }
-            for name, choice in body.get("shadow", {}).items()
+            for name, choice in body.get("shadows", {}).items()
         }
 
     def _with_epsilon(
-        self, body: Mapping[str, Any], shares: Mapping[str, float], epsilon: float
+        self, body: Mapping[str, Any], probabilities: Mapping[str, float], epsilon: float
     ) -> dict[str, float]:
         choice = body.get("arms") or self.available_at(body["number"])
         chances = dict.fromkeys(choice, epsilon / len(choice))
-        for name, share in shares.items():
-            chances[name] += (1 - epsilon) * share
+        for name, chance in probabilities.items():
+            chances[name] += (1 - epsilon) * chance
         return chances
 
     def refuse(self, body: Mapping[str, Any]) -> None:
@@ -140,8 +144,8 @@ class Arms:
                 if self.active.get(name) is not state:
                     candidates = ", ".join(arm for arm, active in self.active.items() if active is state)
                     raise InputError(change, repr(name), candidates or "none there are")
-        if self.frozen in body.get("retire", ()):
-            raise InputError("retire", repr(self.frozen), "other arms: this one is frozen")
+        if self.pinned in body.get("retire", ()):
+            raise InputError("retire", repr(self.pinned), "other arms: this one is pinned")
 
     def _check_added(self, added: Mapping[str, Any]) -> None:
         for name in added:
@@ -170,11 +174,11 @@ class Arms:
 
     def content(self) -> list[Any]:
         """Everything that changes, copied into nested values."""
-        return [{**self.vectors}, {**self.active}, self.frozen, [*self.eras]]
+        return [{**self.vectors}, {**self.active}, self.pinned, [*self.eras]]
 
     def fill(self, content: list[Any]) -> None:
         """Restore what `content` returned."""
-        self.vectors, self.active, self.frozen, eras = content
+        self.vectors, self.active, self.pinned, eras = content
         self.eras = [(first, tuple(names)) for first, names in eras]
         self.order = list(self.vectors)
         self.place = {name: i for i, name in enumerate(self.order)}

@@ -20,7 +20,7 @@ class Row(NamedTuple):
 
     seq: int  # 1, 2, ... over the whole store, never reused, no holes
     problem: str  # its name
-    kind: str  # problem, arms, decide, reward, reveal, void, expire, freeze, shadow, erase, ...
+    kind: str  # problem, arms, decide, reward, reveal, cancel, expire, pin, shadow, erase, ...
     decision: str | None
     key: str | None  # the caller's idempotency key, unique within a problem
     time: float  # of the store's clock, seconds since 1970, never decreasing
@@ -42,9 +42,9 @@ def checksum(row: Row, before: int) -> int:
     return zlib.crc32((head + body).encode())
 
 
-def snapshot_checksum(problem: str, seq: int, fingerprint: str, blob: bytes) -> int:
+def snapshot_checksum(problem: str, seq: int, snapshot_key: str, blob: bytes) -> int:
     """The checksum of everything in a snapshot."""
-    return zlib.crc32(blob, zlib.crc32(f"{problem} {seq} {fingerprint}".encode()))
+    return zlib.crc32(blob, zlib.crc32(f"{problem} {seq} {snapshot_key}".encode()))
 
 
 class Contents(NamedTuple):
@@ -104,9 +104,9 @@ class Backend(Protocol):
         """The rows of one decision."""
 
     def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
-        """The newest undamaged snapshot: the row up to which it goes, its fingerprint and its bytes."""
+        """The newest undamaged snapshot: the row up to which it goes, its snapshot_key and its bytes."""
 
-    def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
+    def keep(self, problem: str, seq: int, snapshot_key: str, blob: bytes) -> None:
         """Store a snapshot, and delete all but the two newest."""
 
     def discard(self, problem: str) -> None:

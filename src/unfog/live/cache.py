@@ -170,6 +170,6 @@ class StateCache:
             if content is not None:
                 blob = snapshot.written(content)
                 self._log.commit(seq, epoch)
-                self._log.keep(name, seq, snapshot.fingerprint(self._config_of(name)), blob)
+                self._log.keep(name, seq, snapshot.snapshot_key(self._config_of(name)), blob)
         finally:
             self.saving.release()

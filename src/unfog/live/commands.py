@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from unfog.live.backend import Row
-from unfog.live.config import fingerprint
+from unfog.live.config import module_hash
 from unfog.live.errors import ConflictError, DecisionClosedError, NotFoundError
 from unfog.live.pending import Open, Past
 from unfog.live.requests import Ask
@@ -103,10 +103,10 @@ class Report(Command):
         return state.open.get(self.decision) or Past(self.decision, rows(self.decision))
 
     def find_valid(self, state: State, rows: Rows) -> Open | Past:
-        """As `find`, but raise DecisionClosedError if the decision is void."""
+        """As `find`, but raise DecisionClosedError if the decision was cancelled."""
         record = self.find(state, rows)
-        if record.voided:
-            raise DecisionClosedError("decision", repr(self.decision), "a decision that is not void")
+        if record.is_cancelled:
+            raise DecisionClosedError("decision", repr(self.decision), "a decision that was not cancelled")
         return record
 
 
@@ -175,16 +175,16 @@ class Reveal(Report):
         outcome = "late" if late else "learnt" if agent.sees_context else "noted"
         body: dict[str, Any] = {"context": dict(self.context), "outcome": outcome}
         if isinstance(record, Past):
-            then = {name: record.decided[name] for name in ("denoised", "sd")}
-            body["then"] = {"noisy": record.decided["context"], **then}
+            belief = {name: record.decided[name] for name in ("denoised", "sd")}
+            body["believed"] = {"noisy": record.decided["context"], **belief}
         return Event(self.decision, body)
 
 
 @dataclass(frozen=True, slots=True)
-class Void(Report):
+class Cancel(Report):
     """Report that a decision was never carried out."""
 
-    kind = "void"
+    kind = "cancel"
 
     @property
     def request(self) -> Mapping[str, Any]:
@@ -194,17 +194,17 @@ class Void(Report):
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:  # noqa: ARG002
         """Raise DecisionClosedError if something was learnt from the decision."""
         record = self.find(state, rows)
-        if record.voided:
+        if record.is_cancelled:
             return None
         waits = isinstance(record, Open) and state.runners.awaits(record)
         if record.paid is not None and not waits:
             allowed = "a decision without a reward: that of this one is learnt already"
             raise DecisionClosedError("decision", repr(self.decision), allowed)
-        return Event(self.decision, {"outcome": "void"})
+        return Event(self.decision, {"outcome": "cancelled"})
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeArms(Command):
+class UpdateArms(Command):
     """Add, retire or restore arms."""
 
     kind = "arms"
@@ -222,10 +222,10 @@ class ChangeArms(Command):
 
 
 @dataclass(frozen=True, slots=True)
-class Freeze(Command):
+class PinArm(Command):
     """Take one arm from now on, whatever the context; None: let the agent decide again."""
 
-    kind = "freeze"
+    kind = "pin"
     arm: str | None
 
     @property
@@ -258,9 +258,9 @@ class AddShadow(Command):
         if self.agent in state.runners:
             raise InputError("agent", repr(self.agent), "one that is not a shadow already")
         state.made.agent_named("agent", self.agent, state.arms.features, new="agent")
-        own = fingerprint("agent", self.agent)
+        own = module_hash("agent", self.agent)
         body = {"agent": self.agent, "outcome": "done"}
-        return Event(None, body if own is None else {**body, "fingerprint": own})
+        return Event(None, body if own is None else {**body, "module_hash": own})
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +273,7 @@ class RemoveShadow(Command):
     @property
     def request(self) -> Mapping[str, Any]:
         """Its name, and that it is removed."""
-        return {"agent": self.agent, "leaves": True}
+        return {"agent": self.agent, "removed": True}
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
         """Raise NotFoundError if there is no such shadow."""

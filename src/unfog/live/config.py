@@ -291,7 +291,7 @@ class Terms(NamedTuple):
     update: str
     reward_aggregation: str
     context_window: float | None  # seconds
-    fingerprints: dict[str, str]
+    module_hashes: dict[str, str]
     uid: str  # of this problem, for ids of its decisions
 
     @classmethod
@@ -330,7 +330,7 @@ def written(arguments: Mapping[str, Any]) -> dict[str, Any]:
     body: dict[str, Any] = {}
     for name, field in FIELDS.items():
         body[name] = field.written(name, arguments.get(name, field.default), body)
-    return {**body, "fingerprints": _fingerprint_code(body), "uid": secrets.token_hex(8)}
+    return {**body, "module_hashes": _hash_modules(body), "uid": secrets.token_hex(8)}
 
 
 def refuse_unknown(arguments: Mapping[str, Any]) -> None:
@@ -352,9 +352,9 @@ def refuse_other(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
             now = {part: now.get(part) for part in was}
         if now != was or (field.json == "arms" and list(now) != list(was)):
             raise InputError(name, value, f"as it was when the problem was made: {_shorten_repr(was)}")
-    fingerprints = _fingerprint_code(body)
-    for name, was in body["fingerprints"].items():
-        if fingerprints.get(name) != was:
+    module_hashes = _hash_modules(body)
+    for name, was in body["module_hashes"].items():
+        if module_hashes.get(name) != was:
             raise InputError(name, f"{body[name]} has changed", "the code with which the problem was made")
 
 
@@ -363,11 +363,11 @@ def _shorten_repr(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _fingerprint_code(body: Mapping[str, Any]) -> dict[str, str]:
+def _hash_modules(body: Mapping[str, Any]) -> dict[str, str]:
     """Fingerprints of the features and the agent, where they are the caller's own code."""
     names = [name for name, field in FIELDS.items() if field.json == "reference" and ":" in body[name]]
-    fingerprints = {name: fingerprint(name, body[name]) for name in names}
-    return {name: value for name, value in fingerprints.items() if value is not None}
+    module_hashes = {name: module_hash(name, body[name]) for name in names}
+    return {name: value for name, value in module_hashes.items() if value is not None}
 
 
 def is_row(agent: Agent) -> bool:
@@ -395,7 +395,7 @@ def _find_origin(value: Any) -> tuple[str, str]:
         return "", ""
 
 
-def fingerprint(field: str, path: str) -> str | None:
+def module_hash(field: str, path: str) -> str | None:
     """The SHA-256 of the source of a module:name; None for names of this package."""
     home = path.partition(":")[0]
     if not REFERENCE.fullmatch(path) or home in EVERY:
@@ -409,8 +409,8 @@ def fingerprint(field: str, path: str) -> str | None:
 
 
 def refuse_changed(field: str, path: str, was: object) -> None:
-    """Raise InputError if the caller's code has changed; names of this package have no fingerprint."""
-    if was is not None and fingerprint(field, path) != was:
+    """Raise InputError if the caller's code has changed; names of this package have no hash."""
+    if was is not None and module_hash(field, path) != was:
         raise InputError(field, f"{path} has changed", "the code with which it was made")
 
 

@@ -55,9 +55,9 @@ def _add_event(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> Non
             row |= {"outcome": event["outcome"], "reward": event["value"]}
     elif kind == "reveal":
         row |= {f"true.{name}": x for name, x in event.get("context", {}).items()}
-    elif kind == "void":
-        row |= {"outcome": "void", "reward": None}
-    elif kind == "expire" and event["what"] == "reward":
+    elif kind == "cancel":
+        row |= {"outcome": "cancelled", "reward": None}
+    elif kind == "expire" and event["expired"] == "reward":
         value = event["value"]
         row |= {"outcome": "expired" if value is None else "learnt", "reward": value}
     elif kind == "expire":
@@ -82,7 +82,7 @@ def from_table(problem: "Problem", table: IO[str]) -> int:
     writes are ignored. So are rows whose `outcome` is `erased`: there is no context to learn from.
     """
     rows = _read_rows(problem, table)
-    with problem.processor.together():
+    with problem.processor.batch():
         for row in _try_rows(problem, rows):
             decision = problem.decide(**row.arguments)
             if row.reward is not None:

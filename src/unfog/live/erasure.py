@@ -18,15 +18,15 @@ from unfog.validation import Identifier
 if TYPE_CHECKING:
     from unfog.live.processor import Processor
 
-RETAINED_FIELDS = (
+RETAINED_FIELDS = (  # of an erased decision
     "number",
     "arm",
     "probability",
-    "shares",
-    "frozen",
-    "given",
+    "agent_probabilities",
+    "pinned",
+    "logged_probability",
     "outcome",
-)  # of an erased decision
+)
 
 
 def erase_unit(processor: "Processor", unit: Identifier, only: str | None = None) -> dict[str, int]:

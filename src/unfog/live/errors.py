@@ -124,12 +124,12 @@ class DecisionClosedError(InputError):
     >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
     >>> walks = store.problem("walks", context=["steps"], arms=["send", "wait"], channel=channel, seed=1)
     >>> d = walks.decide({"steps": 1648})
-    >>> _ = walks.void(d.id)
+    >>> _ = walks.cancel(d.id)
     >>> try:
     ...     walks.reward(d.id, 1.0)
     ... except unfog.live.DecisionClosedError as error:
     ...     print(error.allowed)
-    a decision that is not void
+    a decision that was not cancelled
     >>> store.close()
     """
 

@@ -36,7 +36,7 @@ def figure(data: "xr.Dataset", title: str = "") -> "Figure":
 
 def _draw_bias(axes: "Axes", data: "xr.Dataset") -> None:
     """Draw the bias in standard deviations of contexts, since steps and hours do not fit one axis."""
-    unit = f": {_shorten(data.attrs['bias_of'], LONGEST_UNIT)}" if data.attrs["bias_of"] else ""
+    unit = f": {_shorten(data.attrs['bias_label'], LONGEST_UNIT)}" if data.attrs["bias_label"] else ""
     title_panel(axes, f"bias{unit}", TITLE)
     if _draw_if_empty(axes, data.bias.values, "no bias is learnt"):
         return

@@ -3,7 +3,7 @@
     points    decisions, evenly thinned, always with the newest
     worth     how much denoising helps where true contexts came: errors of noisy and denoised contexts
     rewards   means over stretches of decisions, with 95 % intervals; `shares` of the arms in each stretch
-    shadow    what other agents would have earned, by inverse propensity; "" is the agent in charge
+    estimates what other agents would have earned, by inverse propensity; "" is the agent in charge
     tracks    how beliefs changed: live/monitoring.py
 
 A reward is the one that was learnt: several rewards of a decision are combined as the terms say, and there is
@@ -12,7 +12,7 @@ none before the reward window is over. Everything is in the caller's units. None
 What another agent would have earned is estimated by the mean of r q / p: r is the reward of a decision, p and
 q are the probabilities of its arm under the agent in charge and under the other one. The mean is unbiased if
 p is above zero wherever q is. So a decision has no weight q / p where the other agent might have taken an arm
-that could not be taken: because one arm was frozen, or because epsilon was 0 and the agent was certain.
+that could not be taken: because one arm was pinned, or because epsilon was 0 and the agent was certain.
 For an arm that somebody else chose p is the probability that the caller reported; without one the decision
 has no weight.
 
@@ -47,7 +47,7 @@ TIME, UNIT, ARM, PROBABILITY, LOWEST, REWARD, FIRST = range(7)
 MOST = 200_000  # decisions in memory
 CHUNK = 1000  # rows of the log that are read at a time
 FIRST_CAPACITY = 1024  # rows
-LATER = ("reward", "reveal", "void", "expire")  # kinds of events that follow a decision
+LATER = ("reward", "reveal", "cancel", "expire")  # kinds of events that follow a decision
 MOST_STRETCHES, LEAST_STRETCH = 60, 10  # stretches of decisions, and decisions in each
 FIELDS = ("mean", "low", "high", "count")
 Values = list[Any]
@@ -212,7 +212,7 @@ class Ring:
 
     def _add_decisions(self, around: Around, decisions: Sequence[tuple[float, dict[str, Any]]]) -> None:
         units, shadows = self._units, self._shadows
-        for name in dict.fromkeys(name for _, body in decisions for name in body.get("shadow", ())):
+        for name in dict.fromkeys(name for _, body in decisions for name in body.get("shadows", ())):
             if name not in shadows:
                 shadows[name] = len(shadows)
                 self._columns.widen(2)
@@ -238,7 +238,7 @@ def row(
     names = around.coordinates
     if body.get("erased"):
         return [nan] * (FIRST + 4 * len(names) + 2 * len(shadows))
-    noisy, mean, sd, choices = body["context"], body["denoised"], body["sd"], body.get("shadow", {})
+    noisy, mean, sd, choices = body["context"], body["denoised"], body["sd"], body.get("shadows", {})
     chance = body["probability"]
     return [
         time,
@@ -265,32 +265,32 @@ def _lowest_probability(around: Around, body: Mapping[str, Any]) -> float:
     """The lowest probability of any arm that could be chosen; NaN if somebody else chose."""
     if "logged_arm" in body:
         return nan
-    shares, arms = body["shares"], len(around.choice(body))
-    epsilon = 0.0 if body.get("frozen") else around.epsilon
-    share = min(shares.values()) if len(shares) == arms else 0.0
-    return float(epsilon / arms + (1 - epsilon) * share)
+    probabilities, arms = body["agent_probabilities"], len(around.choice(body))
+    epsilon = 0.0 if body.get("pinned") else around.epsilon
+    lowest = min(probabilities.values()) if len(probabilities) == arms else 0.0
+    return float(epsilon / arms + (1 - epsilon) * lowest)
 
 
 def agreement(body: Mapping[str, Any], shadow: Mapping[str, Any]) -> float:
     """Whether a shadow took the same arm, 0 or 1; NaN if the agent did not choose freely."""
-    free = "logged_arm" not in body and not body.get("frozen")
+    free = "logged_arm" not in body and not body.get("pinned")
     return float(shadow["arm"] == body["arm"]) if free else nan
 
 
 def weight(around: Around, body: Mapping[str, Any], shadow: Mapping[str, Any]) -> float:
     """The weight of a decision for a shadow, q / p; NaN where it would mislead."""
-    chance, arm, shares = body["probability"], body["arm"], shadow["shares"]
+    chance, arm, probabilities = body["probability"], body["arm"], shadow["agent_probabilities"]
     choice = around.choice(body)
     if not chance:
         return nan
     if "logged_arm" not in body:
-        epsilon = 0.0 if body.get("frozen") else around.epsilon
-        might = shares if around.epsilon == 0 else choice
-        if not epsilon and any(body["shares"].get(name, 0.0) <= 0 for name in might):
+        epsilon = 0.0 if body.get("pinned") else around.epsilon
+        might = probabilities if around.epsilon == 0 else choice
+        if not epsilon and any(body["agent_probabilities"].get(name, 0.0) <= 0 for name in might):
             return nan
     if arm not in choice:
         return 0.0
-    return float((around.epsilon / len(choice) + (1 - around.epsilon) * shares.get(arm, 0.0)) / chance)
+    return float((around.epsilon / len(choice) + (1 - around.epsilon) * probabilities.get(arm, 0.0)) / chance)
 
 
 def number_of(decision: str) -> int:
@@ -300,10 +300,10 @@ def number_of(decision: str) -> int:
 
 def reward(kind: str, body: Mapping[str, Any]) -> float | None:
     """The reward of a decision after this event, NaN if it has none; None if the event does not change it."""
-    if kind == "void":
-        return nan if body["outcome"] == "void" else None
+    if kind == "cancel":
+        return nan if body["outcome"] == "cancelled" else None
     if kind == "expire":
-        return body.get("value") if body["what"] == "reward" else None
+        return body.get("value") if body["expired"] == "reward" else None
     return body["value"] if body["outcome"] in ("learnt", "waits") else None
 
 
@@ -341,7 +341,7 @@ def told(query: Asked, recent: Kept) -> dict[str, Any]:
         "worth": _measure_denoising(query, recent, indices),
         "rewards": rewards,
         "shares": shares,
-        "shadow": _estimate_shadows(query, recent, indices),
+        "estimates": _estimate_shadows(query, recent, indices),
         "tracks": _list_tracks(query),
     }
 

@@ -8,13 +8,13 @@ features of its own, the expected reward of an arm is theta_0 + theta'z, which i
 
     (theta_0 - sum_j theta_j centre_j / scale_j) + sum_j (theta_j / scale_j) c_j.
 
-Other features are not linear in c, so their theta stays that of features of z. `expected` returns the
+Other features are not linear in c, so their theta stays that of features of z. `predict_rewards` returns the
 expected reward of each arm in a context.
 
 `diagnosed` returns the diagnostics, along these dimensions:
 
     coordinate   z is a reading less its expectation, in standard deviations: its mean square is 1 if the
-                 channel is as described; the believed bias, of the only unit or the mean of all (`bias_of`
+                 channel is as described; the believed bias, of the only unit or the mean of all (`bias_label`
                  says which), how uncertain it is for one unit, and how units differ; the errors of noisy and
                  denoised contexts, where the true ones were revealed
     arm          how often it was chosen, and its mean reward
@@ -24,7 +24,7 @@ expected reward of each arm in a context.
     age          decisions that wait for their rewards
 
 `attrs` has what holds for the problem as a whole: the counts, the share of decisions whose reward came, and
-what is wrong with the channel, in words. `vitals` are a few of these numbers, for monitoring many problems.
+what is wrong with the channel, in words. `gauges` are a few of these numbers, for monitoring many problems.
 """
 
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ class Bias(NamedTuple):
     of: str  # whose bias it is, in words
 
 
-class Vitals(NamedTuple):
+class Gauges(NamedTuple):
     """A few numbers of one problem, now."""
 
     pending: int  # decisions whose reward may still come
@@ -82,7 +82,7 @@ class Vitals(NamedTuple):
     innovation: float | None  # recent mean square of z: 1 if the channel is as described
 
 
-def about(state: State, name: str, now: float) -> dict[str, Any]:
+def describe(state: State, name: str, now: float) -> dict[str, Any]:
     """The problem itself, for JSON: its terms, arms, units and counts."""
     terms, arms, units = state.terms, state.arms, [unit for unit in state.runner.channels if unit]
     return {
@@ -92,7 +92,7 @@ def about(state: State, name: str, now: float) -> dict[str, Any]:
         "context": list(terms.context),
         "arms": list(arms.available),
         "retired": [arm for arm, active in arms.active.items() if not active],
-        "frozen": arms.frozen,
+        "pinned": arms.pinned,
         "shadows": [shadow for shadow in state.runners if shadow != OBEYED],
         "units": units[:MOST_UNITS],
         "units_total": len(units),
@@ -116,11 +116,11 @@ def alarm(state: State) -> list[str]:
     return [] if readings is None else innovations.sentences(readings, state.terms.context)
 
 
-def vitals(state: State, now: float) -> Vitals:
+def gauges(state: State, now: float) -> Gauges:
     """How many decisions wait, for how long, and whether readings fit the channel."""
     times = [pending.time for pending in state.open.values() if not pending.settled]
     oldest = max(now - min(times), 0.0) if times else 0.0
-    return Vitals(len(times), oldest, _recent_innovation(state))
+    return Gauges(len(times), oldest, _recent_innovation(state))
 
 
 def _recent_innovation(state: State) -> float | None:
@@ -152,7 +152,7 @@ def belief(state: State, unit: str) -> "xr.Dataset":
     attrs = {
         "unit": unit,
         "units": len(runner.channels),
-        "bias_of": whose(state, unit),
+        "bias_label": whose(state, unit),
         "theta_units": OUTSIDE if state.made.per_arm else INSIDE,
         "rewards_learnt": runner.learnt,
         "agent": runner.agent.name,
@@ -217,7 +217,7 @@ def _weigh_hypotheses(runner: Runner, unit: str) -> dict[str, float]:
     return dict(zip(names, weights.tolist(), strict=True))
 
 
-def expected(state: State, ask: Ask) -> "xr.Dataset":
+def predict_rewards(state: State, ask: Ask) -> "xr.Dataset":
     """The expected reward of each arm that might be chosen, its interval of `LEVEL`, and whether it is best.
 
     Expected over what is not known of the context and of theta, by `DRAWS` draws of both that are the same
@@ -315,7 +315,7 @@ def dataset(
         "waiting": ("age", waiting(ages)),
     }
     attrs = _describe_problem(named, tallies, readings, len(ages))
-    attrs |= {"bias_of": "" if bias is None else bias.of}
+    attrs |= {"bias_label": "" if bias is None else bias.of}
     return xr.Dataset(values, coordinates, attrs)
 
 

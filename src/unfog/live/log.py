@@ -166,17 +166,17 @@ class Log:
             return rows + queued
 
     def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
-        """The newest undamaged snapshot: the row up to which it goes, its fingerprint and its bytes."""
+        """The newest undamaged snapshot: the row up to which it goes, its snapshot_key and its bytes."""
         with self._using(f"the snapshot of {problem!r}") as backend:
             return backend.snapshot(problem)
 
     def keep(
-        self, problem: str, seq: int, fingerprint: str, blob: bytes, then: Change = lambda: None
+        self, problem: str, seq: int, snapshot_key: str, blob: bytes, then: Change = lambda: None
     ) -> None:
         """Store a snapshot of the state after row `seq`, and make another change in the same transaction."""
 
         def change() -> None:
-            self.backend.keep(problem, seq, fingerprint, blob)
+            self.backend.keep(problem, seq, snapshot_key, blob)
             then()
 
         with self._commits:

@@ -143,10 +143,10 @@ class MemoryBackend:
         """The newest snapshot."""
         return self._snapshots.get(problem)
 
-    def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
+    def keep(self, problem: str, seq: int, snapshot_key: str, blob: bytes) -> None:
         """Store a snapshot in place of an older one."""
         if problem not in self._snapshots or self._snapshots[problem][0] <= seq:
-            self._snapshots[problem] = seq, fingerprint, blob
+            self._snapshots[problem] = seq, snapshot_key, blob
 
     def discard(self, problem: str) -> None:
         """Delete the snapshot of this problem."""

@@ -42,7 +42,7 @@ MOST_UNITS, MOST_VALUES = 1000, 2**20  # units with samples of their own, and nu
 FIRST_EVERY = 4  # decisions from one sample to the next, to begin with: a sample takes 20 us
 DAY = 86_400.0  # seconds; a day is one of the store's clock, from midnight in Greenwich
 ANY = "any"  # stands for all arms where they come with each decision
-Happening: TypeAlias = Literal["answered", "expired", "late", "voided", "late_contexts", "dropped"]
+Happening: TypeAlias = Literal["answered", "expired", "late", "cancelled", "late_contexts", "dropped"]
 
 Bias: TypeAlias = Callable[[], Law | None]
 """Returns mean and variance of a unit's bias, (d,) each; None if the agent has no belief about it."""
@@ -58,12 +58,12 @@ class Counts(NamedTuple):
     decisions: int = 0
     rewards: int = 0  # learnt
     revealed: int = 0  # true contexts learnt or noted, whole or in part
-    expired: int = 0  # whose reward window ended without a reward from the caller, without void ones
+    expired: int = 0  # whose reward window ended without a reward from the caller, without cancelled ones
     late: int = 0  # reports of a reward after that
-    voided: int = 0
+    cancelled: int = 0
     late_contexts: int = 0  # reports of a true context that came too late
     dropped: int = 0  # rewards whose true context never came, of agents that learn from pairs
-    answered: int = 0  # decisions whose reward came in time, without void ones
+    answered: int = 0  # decisions whose reward came in time, without cancelled ones
 
 
 class Tallies(NamedTuple):
@@ -391,7 +391,7 @@ class Watch:
 
     def looked_back(self, body: Mapping[str, Any]) -> None:
         """Compare a true context of a closed decision with what was believed then; nothing is learnt."""
-        config, belief = self._config, body["then"]
+        config, belief = self._config, body["believed"]
         noisy_context = {name: x for name, x in belief["noisy"].items() if x is not None}
         sd = np.array([belief["sd"][name] for name in config.terms.context]) / config.units.scale
         noisy, mean, true = (config.whole(x)[0] for x in (noisy_context, belief["denoised"], body["context"]))
@@ -408,7 +408,7 @@ class Watch:
             self.happened("late")
         elif kind == "reveal" and outcome == "late":
             self.happened("late_contexts")
-        elif kind == "void" and outcome == "void":
-            self.happened("voided")
-        elif kind == "expire" and body["what"] == "context":
+        elif kind == "cancel" and outcome == "cancelled":
+            self.happened("cancelled")
+        elif kind == "expire" and body["expired"] == "context":
             self.happened("dropped")

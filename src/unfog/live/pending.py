@@ -4,7 +4,7 @@ Rewards are accepted within `reward_window` and true contexts within `context_wi
 time of the decision. So decisions stop waiting in the order in which they were made.
 
 The state knows everything about an open decision (`Open`). For a closed one the log is read (`Past`): its
-rows say whether it was voided, rewarded or expired, and what was revealed. What becomes of a report is in
+rows say whether it was cancelled, rewarded or expired, and what was revealed. What becomes of a report is in
 live/commands.py.
 
 For each agent, an open decision has a `CompactDecision`: the belief about its context, but neither its design
@@ -115,6 +115,7 @@ class Open:
         "dropped",
         "expired",
         "id",
+        "is_cancelled",
         "lost",
         "number",
         "paid",
@@ -126,7 +127,6 @@ class Open:
         "time",
         "unit",
         "vector",
-        "voided",
     )
 
     def __init__(
@@ -147,7 +147,7 @@ class Open:
         self.rewards: list[float] = []  # kept until the reward window is over
         self.paid: float | None = None  # the reward that was learnt
         self.shown: dict[str, float] = {}  # revealed coordinates of the true context
-        self.settled = self.voided = self.expired = self.dropped = False
+        self.settled = self.is_cancelled = self.expired = self.dropped = False
 
     @property
     def brought(self) -> dict[str, Any] | None:
@@ -157,7 +157,7 @@ class Open:
     def content(self) -> tuple[Any, ...]:
         """The content as nested values, copied where they change later."""
         first = self.id, self.number, self.unit, self.time, self.arm, self.place, self.vector
-        flags = self.settled, self.voided, self.expired, self.dropped
+        flags = self.settled, self.is_cancelled, self.expired, self.dropped
         return (*first, {**self.seen}, self.lost, [*self.rewards], self.paid, {**self.shown}, flags)
 
     @classmethod
@@ -165,7 +165,7 @@ class Open:
         """Restore a decision from what `content` returned."""
         pending = cls(*content[:9])
         pending.rewards, pending.paid, pending.shown = content[9:12]
-        pending.settled, pending.voided, pending.expired, pending.dropped = content[12]
+        pending.settled, pending.is_cancelled, pending.expired, pending.dropped = content[12]
         return pending
 
 
@@ -272,9 +272,9 @@ class Past:
             raise DecisionClosedError("decision", repr(decision), "a decision that was not erased")
 
     @property
-    def voided(self) -> bool:
+    def is_cancelled(self) -> bool:
         """Whether it was never shown."""
-        return any(kind == "void" for kind, _ in self.bodies)
+        return any(kind == "cancel" for kind, _ in self.bodies)
 
     @property
     def paid(self) -> float | None:
@@ -282,14 +282,14 @@ class Past:
         for kind, body in self.bodies:
             if kind == "reward" and body["outcome"] in ("learnt", "waits"):
                 return float(body["value"])
-            if kind == "expire" and body["what"] == "reward" and body["value"] is not None:
+            if kind == "expire" and body["expired"] == "reward" and body["value"] is not None:
                 return float(body["value"])
         return None
 
     @property
     def expired(self) -> bool:
         """Whether its reward window is over."""
-        return any(kind == "expire" and body["what"] == "reward" for kind, body in self.bodies)
+        return any(kind == "expire" and body["expired"] == "reward" for kind, body in self.bodies)
 
     @property
     def shown(self) -> dict[str, float]:

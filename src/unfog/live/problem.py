@@ -15,14 +15,14 @@ from unfog.live import history, inspection, requests, snapshot
 from unfog.live.arms import Arms
 from unfog.live.commands import (
     AddShadow,
-    ChangeArms,
+    Cancel,
     Command,
     Decide,
-    Freeze,
+    PinArm,
     RemoveShadow,
     Reveal,
     Reward,
-    Void,
+    UpdateArms,
 )
 from unfog.live.errors import ConflictError, NotFoundError
 from unfog.live.frames import Events, check_no_columns, decide_rows, reward_rows
@@ -131,7 +131,7 @@ class Problem:
             return decide_rows(requests, self.terms.context, columns, self.decide_many)
         check_no_columns(columns)
         batch = check_requests("requests", requests)
-        with self.processor.together():
+        with self.processor.batch():
             asks = []
             for i, request in enumerate(batch):
                 with in_place(f"requests[{i}]"):
@@ -177,7 +177,7 @@ class Problem:
         commands = {
             command.decision: command for command in map(self._build_reward, rewards, rewards.values())
         }
-        with self.processor.together():
+        with self.processor.batch():
             key_of = _check_keys(keys, commands)
             for decision, command in commands.items():
                 self.processor.check(self.name, command, key_of.get(decision))
@@ -195,25 +195,25 @@ class Problem:
             raise InputError("context", display(context), "one coordinate at least")
         return self._report(Reveal(decision, known), key)
 
-    def void(self, decision: str, *, key: str | None = None) -> Receipt:
+    def cancel(self, decision: str, *, key: str | None = None) -> Receipt:
         """Report that a decision was never carried out, so that nothing is learnt from it."""
-        return self._report(Void(validation.check_name("decision", decision)), key)
+        return self._report(Cancel(validation.check_name("decision", decision)), key)
 
     def add_arm(self, arm: Identifier, vector: Any = None) -> Receipt:
         """Add an arm; with its vector, if arms have one."""
         name = validation.check_identifier("arm", arm)
         numbers = None if vector is None else validation.arm_vector("vector", vector)
-        return self._report(ChangeArms({"add": {name: numbers}}))
+        return self._report(UpdateArms({"add": {name: numbers}}))
 
     def retire_arm(self, arm: Identifier) -> Receipt:
         """Stop choosing an arm; what was learnt of it is kept."""
-        return self._report(ChangeArms({"retire": [validation.check_identifier("arm", arm)]}))
+        return self._report(UpdateArms({"retire": [validation.check_identifier("arm", arm)]}))
 
     def restore_arm(self, arm: Identifier) -> Receipt:
         """Let an arm that was retired be chosen again."""
-        return self._report(ChangeArms({"restore": [validation.check_identifier("arm", arm)]}))
+        return self._report(UpdateArms({"restore": [validation.check_identifier("arm", arm)]}))
 
-    def change_arms(
+    def update_arms(
         self,
         *,
         add: Mapping[Any, Any] | None = None,
@@ -226,21 +226,21 @@ class Problem:
             changes[change] = validation.check_identifiers(change, arms) if arms else []
         if not any(changes.values()):
             raise InputError("arms", "nothing to do", "add, retire or restore")
-        return self._report(ChangeArms({change: arms for change, arms in changes.items() if arms}))
+        return self._report(UpdateArms({change: arms for change, arms in changes.items() if arms}))
 
-    def freeze(self, arm: Identifier) -> Receipt:
-        """Take one arm from now on, whatever the context, until `thaw`."""
-        return self._report(Freeze(validation.check_identifier("arm", arm)))
+    def pin_arm(self, arm: Identifier) -> Receipt:
+        """Take one arm from now on, whatever the context, until `unpin_arm`."""
+        return self._report(PinArm(validation.check_identifier("arm", arm)))
 
-    def thaw(self) -> Receipt:
-        """Let the agent decide again, after `freeze`."""
-        return self._report(Freeze(None))
+    def unpin_arm(self) -> Receipt:
+        """Let the agent decide again, after `pin_arm`."""
+        return self._report(PinArm(None))
 
-    def shadow(self, agent: str) -> Receipt:
+    def add_shadow(self, agent: str) -> Receipt:
         """Add an agent that decides on the same readings from now on; its choices are not carried out."""
         return self._report(AddShadow(validation.check_name("agent", agent)))
 
-    def unshadow(self, agent: str) -> Receipt:
+    def remove_shadow(self, agent: str) -> Receipt:
         """Remove a shadow."""
         return self._report(RemoveShadow(validation.check_name("agent", agent)))
 
@@ -253,17 +253,17 @@ class Problem:
         with self._locked_state() as state:
             return [pending.id for pending in state.open.values() if not pending.settled]
 
-    def about(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """The problem itself, for JSON: its terms, arms, units, shadows and counts."""
         with self._locked_state() as state:
-            return inspection.about(state, self.name, self.processor.now(self.name))
+            return inspection.describe(state, self.name, self.processor.now(self.name))
 
     def belief(self, unit: Identifier | None = None) -> "xr.Dataset":
         """The beliefs: the bias of a unit by name with its standard deviation, theta, weights."""
         with self._locked_state() as state:
             return inspection.belief(state, _check_unit(state, unit))
 
-    def expected(
+    def predict_rewards(
         self,
         context: Any,
         *,
@@ -277,7 +277,7 @@ class Problem:
         ask = requests.ask(self._config, context, unit, arms, measured_at, noise_sd, noise_cov)
         with self._locked_state() as state:
             state.arms.check(ask)
-            return inspection.expected(state, ask)
+            return inspection.predict_rewards(state, ask)
 
     def diagnostics(self) -> "xr.Dataset":
         """Whether it works: readings against the channel, rewards against predictions, arms, pending."""
@@ -302,7 +302,7 @@ class Problem:
         with decisions.filled(around, upto) as recent:
             return history.told(query, recent)
 
-    def fingerprint(self) -> str:
+    def state_hash(self) -> str:
         """A hash of the state: beliefs, pending decisions, and random streams."""
         with self.processor.lock:
             return snapshot.digest(self.processor.cache.get(self.name))

@@ -142,7 +142,7 @@ class Processor:
         self.cache = StateCache(log, self.lock, self.made)
         self._clock = Clock(clock)
         self._rings: dict[str, Ring] = {}
-        self._together = 0  # how many batches are being gathered, one within the other
+        self._batches = 0  # how many batches are being gathered, one within the other
         self._counted = Counted(log)
         log.on_fork = self._renew_locks
 
@@ -239,7 +239,7 @@ class Processor:
             )
             # Read these under the lock: another thread may begin a batch as soon as it is free. The epoch is
             # the one that the row was built on: if another thread's commit fails, its number is used again.
-            epoch, alone = self.cache.epoch if earlier is None else before, not self._together
+            epoch, alone = self.cache.epoch if earlier is None else before, not self._batches
         if alone:
             self.log.commit(done.seq, epoch)
             self.cache.save_if_due()
@@ -285,7 +285,7 @@ class Processor:
         row = Row(self.log.last + 1, name, kind, event.decision, key, now, ENCODE(event.body))
         self.log.add([row], self.cache.epoch)
         self.cache.count(name)
-        outcome = event.body.get("outcome") or event.body.get("what") or "done"
+        outcome = event.body.get("outcome") or event.body.get("expired") or "done"
         self._counted.add(row.seq, self.cache.epoch, (name, kind, outcome))
         return row
 
@@ -314,14 +314,14 @@ class Processor:
         """The state of a problem, after all that has expired by now was logged. The caller holds the lock."""
         state = self.cache.get(name)
         self._expire(name, state, self.now(name))
-        if not self._together:
+        if not self._batches:
             self.log.commit(self.log.last, self.log.epoch)
             if self.log.epoch != self.cache.epoch:  # a commit failed: the state has what was not kept
                 return self.up_to_date(name)
         return state
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def batch(self) -> Iterator[None]:
         """Make the calls of this thread share one commit, at the end; other threads wait meanwhile."""
         with self.gathered() as gathered:
             yield
@@ -333,12 +333,12 @@ class Processor:
         """Make calls of this thread without a commit; they are durable once the result is settled."""
         with self.lock:
             gathered = Gathered(self.log)
-            self._together += 1
+            self._batches += 1
             try:
                 yield gathered
             finally:
-                self._together -= 1
-                gathered.end(alone=not self._together)
+                self._batches -= 1
+                gathered.end(alone=not self._batches)
 
     @property
     def written(self) -> Counter[Labels]:

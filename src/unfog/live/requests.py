@@ -19,16 +19,16 @@ from unfog.validation import LARGEST, InputError, check_keywords, display, is_mi
 
 READING = ("measured_at", "noise_sd", "noise_cov")
 ARGUMENTS = ("context", "unit", "arms", "key", *READING, "logged_arm", "probability")  # of `decide`
-REQUEST = ("context", "unit", "arms", *READING, "logged_arm", "given")  # the fields of a request in the log
+REQUEST = ("context", "unit", "arms", *READING, "logged_arm", "logged_probability")  # its fields in the log
 
-WORDS = {
+MESSAGES = {
     "learnt": "learnt",
     "kept": "kept until the reward window is over",
     "waits": "kept until its true context is known",
     "late": "came too late: logged and counted, not learnt",
     "ignored": "logged, not learnt: the first reward counts",
     "noted": "logged: this agent does not learn from true contexts",
-    "void": "void: nothing will be learnt from this decision",
+    "cancelled": "nothing will be learnt from this decision",
     "known": "known already: nothing was changed",
     "done": "done",
 }
@@ -70,7 +70,7 @@ class Decision(NamedTuple):
     denoised: dict[str, float]  # the context as it is believed to be
     sd: dict[str, float]  # how uncertain that is: standard deviations
     number: int  # of the decision, from 0
-    shadow: dict[str, dict[str, Any]] = {}  # what other agents would have done  # noqa: RUF012
+    shadows: dict[str, dict[str, Any]] = {}  # what other agents would have done  # noqa: RUF012
 
 
 @check_keywords
@@ -88,8 +88,8 @@ class Receipt(NamedTuple):
     """
 
     seq: int  # its number in the log
-    outcome: str  # learnt, kept, waits, late, ignored, noted, void, done
-    words: str  # the same in words
+    outcome: str  # learnt, kept, waits, late, ignored, noted, cancelled, known, done
+    message: str  # the same in words
 
     @property
     def learnt(self) -> bool:
@@ -120,7 +120,7 @@ def ask(
     if not is_missing(logged_arm):
         request["logged_arm"] = validation.check_identifier("logged_arm", logged_arm)
     if not is_missing(probability):
-        request["given"] = _check_probability(probability, logged_arm)
+        request["logged_probability"] = _check_probability(probability, logged_arm)
     return read(config, request)
 
 
@@ -275,4 +275,4 @@ def decision(
 
 def receipt(seq: int, outcome: str) -> Receipt:
     """The answer to a report, with its outcome in words."""
-    return Receipt(seq, outcome, WORDS[outcome])
+    return Receipt(seq, outcome, MESSAGES[outcome])

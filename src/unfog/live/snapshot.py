@@ -23,8 +23,7 @@ import numpy as np
 
 from unfog import _codec
 from unfog.live.backend import Row
-from unfog.live.config import Made
-from unfog.live.config import fingerprint as code_fingerprint
+from unfog.live.config import Made, module_hash
 from unfog.live.errors import ReplayMismatchError, StoreError
 from unfog.live.log import Log
 from unfog.live.requests import REQUEST, read
@@ -75,7 +74,7 @@ def _rounding() -> str:
     return sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
 
-def fingerprint(config: Made) -> str:
+def snapshot_key(config: Made) -> str:
     """A hash of all that must be equal for a snapshot to be usable."""
     versions = (
         __version__,
@@ -85,7 +84,7 @@ def fingerprint(config: Made) -> str:
         _rounding(),
         _hash_code(),
     )
-    return sha256(repr((versions, config.terms.uid, config.terms.fingerprints)).encode()).hexdigest()
+    return sha256(repr((versions, config.terms.uid, config.terms.module_hashes)).encode()).hexdigest()
 
 
 def content(state: State) -> dict[str, Any]:
@@ -135,7 +134,7 @@ def folded(config: Made, rows: Iterable[Row], state: State | None = None) -> tup
 def restored(log: Log, name: str, config: Made) -> tuple[State, int]:
     """The state of a problem, from a snapshot if one fits, and how many more events had to be read."""
     latest, state, after = log.snapshot(name), None, 0
-    if latest is not None and latest[1] == fingerprint(config):
+    if latest is not None and latest[1] == snapshot_key(config):
         state, after = _read_state(config, latest[2]), latest[0]
     if state is None and log.backend.first_decision:
         lacks = f"events of its first {log.backend.first_decision} decisions were dropped"
@@ -149,7 +148,7 @@ def restored(log: Log, name: str, config: Made) -> tuple[State, int]:
 
 def has_own_shadows(runners: Iterable[str]) -> bool:
     """Whether one of these agents is a shadow from the caller's own code."""
-    return any(code_fingerprint("shadow", name) is not None for name in runners if name)
+    return any(module_hash("shadow", name) is not None for name in runners if name)
 
 
 def _read_state(config: Made, blob: bytes) -> State | None:
@@ -160,7 +159,7 @@ def _read_state(config: Made, blob: bytes) -> State | None:
     except _codec.DecodeError:  # a shadow from the caller's own code may have its own classes
         return None
     if has_own_shadows(values["runners"]):
-        return None  # only the log has the fingerprint of the code that it joined with
+        return None  # only the log has the hash of the module that it joined with
     state = State(config)
     state.arms.fill(values["arms"])
     state.runners.fill(values["runners"], state.arms.features)

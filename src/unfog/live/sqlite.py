@@ -166,17 +166,17 @@ class SqliteBackend:
 
     def snapshot(self, problem: str) -> tuple[int, str, bytes] | None:
         """The newest undamaged snapshot; damaged ones are skipped, since it is only a cache."""
-        sql = "SELECT seq, fingerprint, blob, checksum FROM snapshot WHERE problem = ? ORDER BY seq DESC"
-        for seq, fingerprint, blob, crc in self.alone.execute(sql, (problem,)):
-            if isinstance(blob, bytes) and snapshot_checksum(problem, seq, fingerprint, blob) == crc:
-                return seq, fingerprint, blob
+        sql = "SELECT seq, snapshot_key, blob, checksum FROM snapshot WHERE problem = ? ORDER BY seq DESC"
+        for seq, snapshot_key, blob, crc in self.alone.execute(sql, (problem,)):
+            if isinstance(blob, bytes) and snapshot_checksum(problem, seq, snapshot_key, blob) == crc:
+                return seq, snapshot_key, blob
         return None
 
-    def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
+    def keep(self, problem: str, seq: int, snapshot_key: str, blob: bytes) -> None:
         """Store a snapshot, and delete all but the two newest."""
-        crc = snapshot_checksum(problem, seq, fingerprint, blob)
+        crc = snapshot_checksum(problem, seq, snapshot_key, blob)
         self.alone.execute(
-            "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?)", (problem, seq, fingerprint, blob, crc)
+            "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?)", (problem, seq, snapshot_key, blob, crc)
         )
         older = "SELECT seq FROM snapshot WHERE problem = ? ORDER BY seq DESC LIMIT 1 OFFSET 1"
         self.alone.execute(f"DELETE FROM snapshot WHERE problem = ? AND seq < ({older})", (problem, problem))

@@ -37,7 +37,7 @@ TABLES = (
     "CREATE INDEX event_problem ON event (problem)",
     "CREATE UNIQUE INDEX event_key ON event (problem, key) WHERE key IS NOT NULL",
     "CREATE INDEX event_decision ON event (problem, decision) WHERE decision IS NOT NULL",
-    "CREATE TABLE snapshot (problem TEXT NOT NULL, seq INTEGER NOT NULL, fingerprint TEXT NOT NULL,"
+    "CREATE TABLE snapshot (problem TEXT NOT NULL, seq INTEGER NOT NULL, snapshot_key TEXT NOT NULL,"
     " blob BLOB NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (problem, seq))",
     "CREATE TABLE note (name TEXT PRIMARY KEY)",
 )

@@ -7,10 +7,10 @@ alone. A decision is made by `State.decide`, which asks the agents; a replay tak
     decide   the channel learns from the noisy context; the decision is open
     reward   learnt at once, or kept until the reward window is over; if it is late, it is only counted
     reveal   a true context, complete or in part, for the agents that learn from it
-    void     the decision was never shown: nothing is learnt
+    cancel   the decision was never shown: nothing is learnt
     expire   the window is over: the kept rewards or the default are learnt; or a reward that waited for its
              true context is dropped
-    arms     added, retired, restored        freeze   one arm from now on        shadow   one more agent
+    arms     added, retired, restored        pin   one arm from now on           shadow   one more agent
 
 `Runners` holds the agents, each in a runner (agents/runner.py): the one whose choices are carried out, and
 its shadows, which see and learn the same.
@@ -40,7 +40,7 @@ from unfog.maths.random import generator
 from unfog.validation import InputError
 
 OBEYED = ""  # the name of the agent in charge, whose choices are carried out
-SHADOW = ("arm", "probability", "shares")  # the fields of a shadow's choice in the log
+SHADOW = ("arm", "probability", "agent_probabilities")  # the fields of a shadow's choice in the log
 
 
 class Choice(NamedTuple):
@@ -48,7 +48,7 @@ class Choice(NamedTuple):
 
     denoised: Denoised
     arm_index: int
-    shares: Array  # (K,)  the probability with which it takes each arm
+    probabilities: Array  # (K,)  the probability with which it takes each arm
 
 
 class Runners(Mapping[str, Runner]):
@@ -195,7 +195,7 @@ class Runners(Mapping[str, Runner]):
 
     def revisit(self, name: str, pending: Open, features: FeatureMap) -> None:
         """Let one agent learn from a past decision again."""
-        if name in pending.seen and not pending.voided:
+        if name in pending.seen and not pending.is_cancelled:
             compact, runner = pending.seen[name], self._runners[name]
             decision = compact.whole(runner, pending.place, features)
             pending.seen[name] = compact.after(runner.revisit(pending.unit, decision))
@@ -214,7 +214,7 @@ class Runners(Mapping[str, Runner]):
 
     def awaits(self, pending: Open) -> bool:
         """Whether it has a reward that waits until the true context is known."""
-        waits = not pending.dropped and not pending.voided and self.awaits_context(pending)
+        waits = not pending.dropped and not pending.is_cancelled and self.awaits_context(pending)
         return waits and pending.seen[OBEYED].reward is not None
 
     def content(self) -> dict[str, Any]:
@@ -289,14 +289,14 @@ class State:
         round_input = ask.unit, self.make_observation(ask), self.arms.features_of(ask.vectors), self.number
         uniforms, choices = self._draw_uniforms(), self.runners.choose(*round_input)
         actions = {
-            name: self.arms.mixed(ask, choice.arm_index, choice.shares, uniforms)
+            name: self.arms.mixed(ask, choice.arm_index, choice.probabilities, uniforms)
             for name, choice in choices.items()
         }
         body = {"number": self.number, **ask.request, **self.arms.obeyed(ask, actions[OBEYED])}
         body |= self._describe_belief(choices[OBEYED].denoised)
         if len(actions) > 1:
             shadows = (name for name in actions if name != OBEYED)
-            body["shadow"] = {name: {part: actions[name][part] for part in SHADOW} for name in shadows}
+            body["shadows"] = {name: {part: actions[name][part] for part in SHADOW} for name in shadows}
         self._enter(ask, body["arm"], {name: choice.denoised for name, choice in choices.items()}, time)
         return body
 
@@ -350,8 +350,8 @@ class State:
             self._apply_to_decision(kind, decision or "", body)
         elif kind == "arms":
             self._apply_arms(body)
-        elif kind == "freeze":
-            self.arms.frozen = body["arm"]
+        elif kind == "pin":
+            self.arms.pinned = body["arm"]
         elif kind == "shadow":
             self._apply_shadow(body)
 
@@ -364,9 +364,9 @@ class State:
         if pending is not None:
             ABOUT_DECISIONS[kind](self, pending, body)
             self._close_if_done(pending)
-        elif kind == "reveal" and "then" in body:
+        elif kind == "reveal" and "believed" in body:
             self.watch.looked_back(body)
-        elif kind == "void" and body["outcome"] == "void":  # a closed one becomes void only if it expired
+        elif kind == "cancel" and body["outcome"] == "cancelled":  # if closed, it had expired
             self.watch.happened("expired", -1)
 
     def _apply_decision(self, body: Mapping[str, Any], time: float) -> None:
@@ -421,14 +421,14 @@ class State:
         if value is not None:
             self.watch.rewarded(self.arms.place.get(pending.arm, 0), value, prediction)
 
-    def _apply_void(self, pending: Open, body: Mapping[str, Any]) -> None:  # noqa: ARG002
+    def _apply_cancel(self, pending: Open, body: Mapping[str, Any]) -> None:  # noqa: ARG002
         if pending.expired or pending.paid is not None:
             self.watch.happened("answered" if pending.rewards or not pending.expired else "expired", -1)
-        pending.voided = True
+        pending.is_cancelled = True
         self.windows.settle(pending)
 
     def _apply_expire(self, pending: Open, body: Mapping[str, Any]) -> None:
-        if body["what"] == "context":
+        if body["expired"] == "context":
             pending.dropped = True
             return
         if body["value"] is not None:
@@ -443,10 +443,10 @@ class State:
         expiries: list[tuple[str, dict[str, Any]]] = []
         for pending in self.windows.unpaid(time):
             value = terms.aggregate(pending.rewards) if pending.rewards else terms.default_reward
-            expiries.append((pending.id, {"what": "reward", "value": value}))
+            expiries.append((pending.id, {"expired": "reward", "value": value}))
         overdue += self.windows.unseen(time)
         return expiries + [
-            (pending.id, {"what": "context"}) for pending in overdue if self.runners.awaits(pending)
+            (pending.id, {"expired": "context"}) for pending in overdue if self.runners.awaits(pending)
         ]
 
     def close_past(self, time: float) -> None:
@@ -461,16 +461,16 @@ class State:
         """Close a decision if nothing can change it any more."""
         is_known = len(pending.shown) == len(self.terms.context)
         is_context_done = is_known or not self.windows.is_hidden(pending)
-        is_over = pending.voided or (is_context_done and not self.windows.is_recent(pending))
+        is_over = pending.is_cancelled or (is_context_done and not self.windows.is_recent(pending))
         if pending.settled and is_over and not self.runners.awaits(pending):
             self.windows.close(pending)
 
     def _apply_shadow(self, body: Mapping[str, Any]) -> None:
         """Add or remove a shadow."""
-        if body.get("leaves"):
+        if body.get("removed"):
             self.runners.leave(body["agent"], self.open.values())
             return
-        refuse_changed("shadow", body["agent"], body.get("fingerprint"))
+        refuse_changed("shadow", body["agent"], body.get("module_hash"))
         self.runners.join(body["agent"], self.arms.features)
 
     def refuse_arms(self, body: Mapping[str, Any]) -> None:
@@ -497,6 +497,6 @@ class State:
 ABOUT_DECISIONS = {
     "reward": State._apply_reward,
     "reveal": State._apply_reveal,
-    "void": State._apply_void,
+    "cancel": State._apply_cancel,
     "expire": State._apply_expire,
 }

@@ -100,14 +100,16 @@ class Store:
         """The log of a problem as NDJSON, line by line."""
         return transfer.as_lines(self.events(name))
 
-    def take_in(self, lines: Iterable[str], name: str | None = None, *, modules: Iterable[str] = ()) -> int:
+    def import_events(
+        self, lines: Iterable[str], name: str | None = None, *, allow_modules: Iterable[str] = ()
+    ) -> int:
         """Import the exported log of a problem, under its own name or another; the number of new events.
 
         A log may name features and agents of your own, `module:name`. Importing the log imports these
-        modules, which runs their code: that is refused unless they are among `modules`.
+        modules, which runs their code: that is refused unless they are among `allow_modules`.
         """
-        allowed = validation.as_list("modules", modules, "a list of names of modules")
-        return transfer.taken_in(self.processor, transfer.read_lines(lines), name, allowed)
+        allowed = validation.as_list("allow_modules", allow_modules, "a list of names of modules")
+        return transfer.import_events(self.processor, transfer.read_lines(lines), name, allowed)
 
     def erase(self, *, unit: Identifier, problem: str | None = None) -> dict[str, int]:
         """Erase a unit's contexts, and what was learnt from them, in all problems or in one; the number of
@@ -131,6 +133,6 @@ class Store:
         chosen = self.names() if problem is None else [problem]
         return {name: snapshot.replayed(self.processor, name, verify) for name in chosen}
 
-    def together(self) -> AbstractContextManager[None]:
+    def batch(self) -> AbstractContextManager[None]:
         """Make the calls of this thread share one commit, at the end; other threads wait meanwhile."""
-        return self.processor.together()
+        return self.processor.batch()

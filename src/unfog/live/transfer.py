@@ -20,7 +20,7 @@ from unfog import validation
 from unfog.agents.catalogue import EVERY
 from unfog.live import config, requests, snapshot
 from unfog.live.backend import Row
-from unfog.live.config import Made, Terms, fingerprint
+from unfog.live.config import Made, Terms, module_hash
 from unfog.live.errors import ConflictError
 from unfog.live.requests import REQUEST, Ask
 from unfog.live.state import State
@@ -32,34 +32,37 @@ if TYPE_CHECKING:
 CHUNK = 10_000  # events that are written with one commit
 AHEAD = 86_400.0  # seconds by which clocks may differ: later events would make the problem's time stand still
 HEAD = ("seq", "problem", "kind", "decision", "key", "time")
-KINDS = ("problem", "decide", "reward", "reveal", "void", "expire", "arms", "freeze", "shadow", "erase")
+KINDS = ("problem", "decide", "reward", "reveal", "cancel", "expire", "arms", "pin", "shadow", "erase")
 
 OUTCOMES = {
     "reward": ("learnt", "kept", "waits", "late", "ignored", "known"),
     "reveal": ("learnt", "noted", "late", "known"),
-    "void": ("void", "known"),
+    "cancel": ("cancelled", "known"),
     "arms": ("done",),
-    "freeze": ("done",),
+    "pin": ("done",),
     "shadow": ("done",),
     "erase": ("done",),
 }
 
-ANSWER = ("arm", "probability", "shares", "denoised", "sd")
+ANSWER = ("arm", "probability", "agent_probabilities", "denoised", "sd")
 
 FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # those there must be, those there may be
     "problem": (config.Terms._fields, ()),
-    "decide": (("number", "context", *ANSWER), (*REQUEST, "frozen", "shadow")),
+    "decide": (("number", "context", *ANSWER), (*REQUEST, "pinned", "shadows")),
     "reward": (("value", "outcome"), ()),
-    "reveal": (("context", "outcome"), ("then",)),
-    "void": (("outcome",), ()),
-    "expire": (("what",), ("value",)),
+    "reveal": (("context", "outcome"), ("believed",)),
+    "cancel": (("outcome",), ()),
+    "expire": (("expired",), ("value",)),
     "arms": (("outcome",), ("add", "retire", "restore")),
-    "freeze": (("arm", "outcome"), ()),
-    "shadow": (("agent", "outcome"), ("fingerprint", "leaves")),
+    "pin": (("arm", "outcome"), ()),
+    "shadow": (("agent", "outcome"), ("module_hash", "removed")),
     "erase": (("decisions", "outcome"), ()),
 }
 
-ERASED = (("erased",), ("number", "arm", "probability", "shares", "frozen", "given", "outcome"))
+ERASED = (
+    ("erased",),
+    ("number", "arm", "probability", "agent_probabilities", "pinned", "logged_probability", "outcome"),
+)
 Body = Mapping[str, Any]
 
 Line: TypeAlias = tuple[int, dict[str, Any]]
@@ -97,21 +100,21 @@ def refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is no number of JSON")
 
 
-def taken_in(
-    processor: "Processor", lines: Iterable[Line], name: str | None = None, modules: Sequence[str] = ()
+def import_events(
+    processor: "Processor", lines: Iterable[Line], name: str | None = None, allow_modules: Sequence[str] = ()
 ) -> int:
-    """Import the exported events of one problem, and return how many were new; `modules` may be imported."""
+    """Import the exported events of one problem, and return how many were new."""
     rest = iter(lines)
     first = next(rest, None)
     if first is None or first[1]["kind"] != "problem":
         raise InputError("line 1", "no problem", "the export of a problem, whose first event says its terms")
     name = validation.check_name("problem", first[1].get("problem") if name is None else name)
     with processor.cache.reserved(name):
-        return _import_events(processor, name, first, chain([first], rest), modules)
+        return _import_reserved(processor, name, first, chain([first], rest), allow_modules)
 
 
-def _import_events(
-    processor: "Processor", name: str, first: Line, lines: Iterator[Line], modules: Sequence[str]
+def _import_reserved(
+    processor: "Processor", name: str, first: Line, lines: Iterator[Line], allow_modules: Sequence[str]
 ) -> int:
     """Import the events of a problem that nothing else can change meanwhile."""
     log = processor.log
@@ -120,7 +123,7 @@ def _import_events(
     pending = list(new)
     for number, event in pending:
         with _name_line(number):
-            refuse_modules(event, modules)
+            refuse_modules(event, allow_modules)
     with _name_line(first[0]):
         check_terms(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
         if is_there:
@@ -200,16 +203,18 @@ def _name_line(line: int) -> Iterator[None]:
         raise InputError(f"line {line}", message, "events as they were exported") from error
 
 
-def refuse_modules(event: Body, modules: Collection[str]) -> None:
+def refuse_modules(event: Body, allow_modules: Collection[str]) -> None:
     """Raise InputError if an event names code whose module is not allowed: importing it would run it."""
-    names_code = event["kind"] == "problem" or (event["kind"] == "shadow" and event.get("leaves") is not True)
+    names_code = event["kind"] == "problem" or (
+        event["kind"] == "shadow" and event.get("removed") is not True
+    )
     for field in ("features", "agent") if names_code else ():
         path = event.get(field)
         if not isinstance(path, str) or not REFERENCE.fullmatch(path):
             continue
         module = path.partition(":")[0]
-        if module not in modules and (field == "features" or module not in EVERY):
-            how = f"modules=[{module!r}] in Python, --allow-module {module} on the command line"
+        if module not in allow_modules and (field == "features" or module not in EVERY):
+            how = f"allow_modules=[{module!r}] in Python, --allow-modules {module} on the command line"
             raise InputError(field, path, f"code of one's own if its module is allowed, by {how}")
 
 
@@ -245,7 +250,7 @@ def check_terms(decision: object, key: object, body: Body) -> None:
             raise InputError(field, display(value), "none: the terms of a problem have none")
     refuse_fields(body, *FIELDS["problem"])
     validation.check_name("uid", body["uid"])
-    refuse_fields(mapping("fingerprints", body["fingerprints"]), (), ("features", "agent"))
+    refuse_fields(mapping("module_hashes", body["module_hashes"]), (), ("features", "agent"))
     for name in ("seed", "update", "reward_sd"):
         if body[name] is None and (name, body["rewards"]) != ("reward_sd", "binary"):
             raise InputError(name, None, "what it was when the problem was made")
@@ -262,7 +267,7 @@ def check(state: State, kind: str, decision: object, key: object, body: Body, ti
         raise InputError("outcome", display(body.get("outcome")), ", ".join(OUTCOMES[kind]))
     if kind == "decide":
         _check_number(state, decision, body)
-    elif kind in ("reward", "reveal", "void", "expire"):
+    elif kind in ("reward", "reveal", "cancel", "expire"):
         _check_decision_id(state, decision)
     elif decision is not None:
         raise InputError("decision", display(decision), "none: this event is about no decision")
@@ -294,7 +299,7 @@ def _check_content(state: State, kind: str, decision: str, body: Body, time: flo
         return
     CHECKS[kind](state, decision, body)
     if kind == "expire":
-        _check_window_over(state, decision, body["what"], time)
+        _check_window_over(state, decision, body["expired"], time)
 
 
 def check_decision(state: State, body: Body) -> None:
@@ -303,12 +308,12 @@ def check_decision(state: State, body: Body) -> None:
     _check_chosen_arm(state, ask, body)
     check_context("denoised", body["denoised"], state)
     check_context("sd", body["sd"], state)
-    if body.get("frozen", True) is not True:
-        raise InputError("frozen", display(body["frozen"]), "true, or nothing")
-    for name, choice in mapping("shadow", body.get("shadow", {})).items():
+    if body.get("pinned", True) is not True:
+        raise InputError("pinned", display(body["pinned"]), "true, or nothing")
+    for name, choice in mapping("shadows", body.get("shadows", {})).items():
         if name not in state.runners:
-            raise InputError(f"shadow.{name}", "no such shadow", ", ".join(state.runners))
-        refuse_fields(mapping(f"shadow.{name}", choice), ("arm", "probability", "shares"), ())
+            raise InputError(f"shadows.{name}", "no such shadow", ", ".join(state.runners))
+        refuse_fields(mapping(f"shadows.{name}", choice), ("arm", "probability", "agent_probabilities"), ())
         _check_choice(state, ask, choice)
 
 
@@ -316,7 +321,8 @@ def _check_request(state: State, body: Body) -> Ask:
     """The request of a decision; InputError if it could not have been made then."""
     logged = {name: body[name] for name in REQUEST if name in body}
     ask = requests.ask(
-        state.made, **{"probability" if name == "given" else name: value for name, value in logged.items()}
+        state.made,
+        **{"probability" if name == "logged_probability" else name: value for name, value in logged.items()},
     )
     for name, value in logged.items():
         value_now = ask.request.get(name)
@@ -335,9 +341,9 @@ def _check_chosen_arm(state: State, ask: Ask, body: Body) -> None:
         return
     if body["arm"] != logged_arm:
         raise InputError("arm", display(body["arm"]), logged_arm)
-    if body["probability"] != body.get("given") or type(body["probability"]) is bool:
+    if body["probability"] != body.get("logged_probability") or type(body["probability"]) is bool:
         raise InputError("probability", display(body["probability"]), "that which was given, if any was")
-    _check_shares(state, ask, body["shares"])
+    _check_probabilities(state, ask, body["agent_probabilities"])
 
 
 def _check_choice(state: State, ask: Ask, choice: Body) -> None:
@@ -345,21 +351,21 @@ def _check_choice(state: State, ask: Ask, choice: Body) -> None:
     arms = state.arms.choice(ask)
     if choice["arm"] not in arms:
         raise InputError("arm", display(choice["arm"]), ", ".join(arms))
-    _check_share("probability", choice["probability"])
-    _check_shares(state, ask, choice["shares"])
+    _check_probability("probability", choice["probability"])
+    _check_probabilities(state, ask, choice["agent_probabilities"])
 
 
-def _check_shares(state: State, ask: Ask, shares: object) -> None:
+def _check_probabilities(state: State, ask: Ask, probabilities: object) -> None:
     arms = state.arms.place if ask.vectors is None else ask.vectors
-    for name, share in mapping("shares", shares).items():
+    for name, chance in mapping("agent_probabilities", probabilities).items():
         if name not in arms:
-            raise InputError(f"shares.{name}", "no such arm", ", ".join(arms))
-        _check_share(f"shares.{name}", share)
-    if abs(sum(mapping("shares", shares).values()) - 1) > 1e-6:
-        raise InputError("shares", display(shares), "shares that sum to 1")
+            raise InputError(f"agent_probabilities.{name}", "no such arm", ", ".join(arms))
+        _check_probability(f"agent_probabilities.{name}", chance)
+    if abs(sum(mapping("agent_probabilities", probabilities).values()) - 1) > 1e-6:
+        raise InputError("agent_probabilities", display(probabilities), "probabilities that sum to 1")
 
 
-def _check_share(field: str, value: object) -> None:
+def _check_probability(field: str, value: object) -> None:
     if not 0 <= validation.number(field, value) <= 1 + 1e-9:
         raise InputError(field, value, "a number from 0 to 1")
 
@@ -390,17 +396,17 @@ def _check_reveal(state: State, decision: str, body: Body) -> None:  # noqa: ARG
         and len(context) < len(state.terms.context)
     ):
         raise InputError("context", display(raw), "the whole context: this agent learns from no part")
-    if "then" in body:
-        belief = mapping("then", body["then"])
+    if "believed" in body:
+        belief = mapping("believed", body["believed"])
         refuse_fields(belief, ("noisy", "denoised", "sd"), ())
         for name in belief:
-            check_context(f"then.{name}", belief[name], state, lost=name == "noisy")
+            check_context(f"believed.{name}", belief[name], state, lost=name == "noisy")
 
 
 def _check_expire(state: State, decision: str, body: Body) -> None:
-    if body["what"] not in ("reward", "context"):
-        raise InputError("what", display(body["what"]), "reward, context")
-    if body["what"] == "context":
+    if body["expired"] not in ("reward", "context"):
+        raise InputError("expired", display(body["expired"]), "reward, context")
+    if body["expired"] == "context":
         return
     if "value" not in body:
         raise InputError("value", "missing", "what is learnt, or null")
@@ -408,7 +414,7 @@ def _check_expire(state: State, decision: str, body: Body) -> None:
         _check_expired_value(state, body["value"])
     pending = state.open.get(decision)
     if pending is not None and pending.settled:
-        raise InputError("what", "reward", "context: its reward is settled")
+        raise InputError("expired", "reward", "context: its reward is settled")
 
 
 def _check_window_over(state: State, decision: str, what: str, time: float) -> None:
@@ -418,7 +424,7 @@ def _check_window_over(state: State, decision: str, what: str, time: float) -> N
     if pending is None:
         return
     if span is None:
-        raise InputError("what", what, "nothing: the window for it has no end")
+        raise InputError("expired", what, "nothing: the window for it has no end")
     if pending.time + span > time:
         raise InputError("time", time, f"the end of the window, {pending.time + span}, or later")
 
@@ -444,7 +450,7 @@ def _check_arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG00
     state.refuse_arms(body)
 
 
-def _check_freeze(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
+def _check_pin(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
     if body["arm"] is None:
         return
     validation.check_name("arm", body["arm"])
@@ -453,19 +459,19 @@ def _check_freeze(state: State, decision: str, body: Body) -> None:  # noqa: ARG
 
 
 def _check_shadow(state: State, decision: str, body: Body) -> None:  # noqa: ARG001
-    if "leaves" in body:
+    if "removed" in body:
         _check_leaving(state, body)
         return
     if validation.check_name("agent", body["agent"]) in state.runners:
         raise InputError("agent", body["agent"], "one that is not a shadow already")
     state.made.agent_named("agent", body["agent"], state.arms.features, new="agent")
-    if fingerprint("shadow", body["agent"]) != body.get("fingerprint"):
+    if module_hash("shadow", body["agent"]) != body.get("module_hash"):
         raise InputError("shadow", f"{body['agent']} has changed", "the code with which it joined")
 
 
 def _check_leaving(state: State, body: Body) -> None:
-    if body["leaves"] is not True:
-        raise InputError("leaves", display(body["leaves"]), "true, or nothing")
+    if body["removed"] is not True:
+        raise InputError("removed", display(body["removed"]), "true, or nothing")
     if validation.check_name("agent", body["agent"]) not in state.runners:
         raise InputError("agent", body["agent"], "a shadow that there is")
 
@@ -482,10 +488,10 @@ def _accept(state: State, decision: str, body: Body) -> None:
 CHECKS: dict[str, Callable[[State, str, Body], None]] = {
     "reward": _check_reward,
     "reveal": _check_reveal,
-    "void": _accept,
+    "cancel": _accept,
     "expire": _check_expire,
     "arms": _check_arms,
-    "freeze": _check_freeze,
+    "pin": _check_pin,
     "shadow": _check_shadow,
     "erase": _check_erase,
 }

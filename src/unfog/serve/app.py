@@ -67,7 +67,8 @@ def address(path: str) -> tuple[str, dict[str, str]]:
     """The path with `{name}` and `{id}` for the names in it, and the values that they stand for."""
     parts, params = path.split("/"), {}
     if path.startswith(PROBLEMS):
-        for position, field in ((NAME, "name"), (ID, "id")):
+        has_id = len(parts) > ID + 1  # an id has a verb after it; `decisions/import` is no id
+        for position, field in ((NAME, "name"), (ID, "id"))[: 1 + has_id]:
             if len(parts) > position and parts[position]:
                 params[field], parts[position] = parts[position], f"{{{field}}}"
     return "/".join(parts), params

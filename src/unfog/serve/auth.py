@@ -8,7 +8,7 @@ A key reads `unfog_<id>_<secret>`. The secret has 256 random bits and is shown o
 which does not reveal it: with so many bits neither a salt nor a slow hash is needed. A key is for some
 problems or for all, and has scopes:
 
-    decide   ask for decisions            report   rewards, true contexts, void
+    decide   ask for decisions            report   rewards, true contexts, cancellations
     read     look at all there is         admin    everything, with the problems that the key is for
 """
 

@@ -156,11 +156,13 @@ class Client:
         """The log of a problem as NDJSON, line by line."""
         return self._read_lines(name)
 
-    def take_in(self, lines: Iterable[str], name: str | None = None, *, modules: Iterable[str] = ()) -> int:
+    def import_events(
+        self, lines: Iterable[str], name: str | None = None, *, allow_modules: Iterable[str] = ()
+    ) -> int:
         """Import an exported log, under its own name or another; returns how many events were new."""
-        if list(modules):
-            allowed = "nothing: whoever runs the service says which are allowed, with --allow-module"
-            raise InputError("modules", display(modules), allowed)
+        if list(allow_modules):
+            allowed = "nothing: whoever runs the service says which are allowed, with --allow-modules"
+            raise InputError("allow_modules", display(allow_modules), allowed)
         text = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
         name = validation.check_name("problem", _read_problem_name(text) if name is None else name)
         path = f"{address(name)}/events"
@@ -306,9 +308,9 @@ class Remote:
         """Report the true context of a decision, complete or in part, when it becomes known."""
         return self._report(decision, "reveal", {"context": self._context_to_json("context", context)}, key)
 
-    def void(self, decision: str, *, key: str | None = None) -> Receipt:
+    def cancel(self, decision: str, *, key: str | None = None) -> Receipt:
         """Report that the decision was never carried out, so that nothing is learnt from it."""
-        return self._report(decision, "void", {}, key)
+        return self._report(decision, "cancel", {}, key)
 
     def _arguments_to_json(self, args: Mapping[str, Any], field: str = "") -> dict[str, Any]:
         """The arguments of a decision as JSON values; what is missing is left out."""
@@ -340,17 +342,17 @@ class Remote:
 
     def add_arm(self, arm: Identifier, vector: Any = None) -> Receipt:
         """Add an arm; with its vector, if arms have any."""
-        return self.change_arms(add={validation.check_identifier("arm", arm): vector})
+        return self.update_arms(add={validation.check_identifier("arm", arm): vector})
 
     def retire_arm(self, arm: Identifier) -> Receipt:
         """Stop choosing an arm; what was learnt of it is kept."""
-        return self.change_arms(retire=[arm])
+        return self.update_arms(retire=[arm])
 
     def restore_arm(self, arm: Identifier) -> Receipt:
         """Let a retired arm be chosen again."""
-        return self.change_arms(restore=[arm])
+        return self.update_arms(restore=[arm])
 
-    def change_arms(
+    def update_arms(
         self,
         *,
         add: Mapping[Any, Any] | None = None,
@@ -366,28 +368,28 @@ class Remote:
             ]
         return self._change("arms", body)
 
-    def freeze(self, arm: Identifier) -> Receipt:
-        """Choose this arm whatever the context, until `thaw`."""
-        return self._change("freeze", {"arm": validation.check_identifier("arm", arm)})
+    def pin_arm(self, arm: Identifier) -> Receipt:
+        """Choose this arm whatever the context, until `unpin_arm`."""
+        return self._change("pin", {"arm": validation.check_identifier("arm", arm)})
 
-    def thaw(self) -> Receipt:
-        """End `freeze`: the agent decides again."""
-        return self._change("freeze", {"arm": None})
+    def unpin_arm(self) -> Receipt:
+        """End `pin_arm`: the agent decides again."""
+        return self._change("pin", {"arm": None})
 
-    def shadow(self, agent: str) -> Receipt:
+    def add_shadow(self, agent: str) -> Receipt:
         """Add an agent that decides on the same readings from now on; its choices are not carried out."""
         return self._change("shadow", {"agent": validation.check_name("agent", agent)})
 
-    def unshadow(self, agent: str) -> Receipt:
+    def remove_shadow(self, agent: str) -> Receipt:
         """Remove a shadow."""
-        return self._change("shadow", {"agent": validation.check_name("agent", agent), "leave": True})
+        return self._change("shadow", {"agent": validation.check_name("agent", agent), "remove": True})
 
     def _change(self, verb: str, body: dict[str, Any]) -> Receipt:
         return Receipt(**self.client.post(f"{self._path}/{verb}", body, again=False))
 
-    def take_in_table(self, text: str) -> int:
+    def import_decisions(self, text: str) -> int:
         """Import decisions that were made elsewhere from CSV, all or none; returns how many."""
-        reply = self.client.post(f"{self._path}/table", {"table": text}, again=False, long=True)
+        reply = self.client.post(f"{self._path}/decisions/import", {"table": text}, again=False, long=True)
         return int(reply["decisions"])
 
     def events(self, since: int = 0) -> Events:
@@ -399,7 +401,7 @@ class Remote:
         ids: list[str] = self.client.get(f"{self._path}/pending")["pending"]
         return ids
 
-    def about(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """The problem itself: its arms, units, shadows and counts."""
         about: dict[str, Any] = self.client.get(self._path)
         return about
@@ -408,7 +410,7 @@ class Remote:
         """The belief: a unit's bias by coordinate with its standard deviation, theta, weights."""
         return dataset_from_json(self.client.get(f"{self._path}/belief", unit=_check_unit(unit)))
 
-    def expected(
+    def predict_rewards(
         self,
         context: Any,
         *,
@@ -424,7 +426,8 @@ class Remote:
             {"context": context, "arms": arms, "measured_at": measured_at, **noise}
         )
         query = {name: json.dumps(value) for name, value in args.items()}
-        return dataset_from_json(self.client.get(f"{self._path}/expected", unit=_check_unit(unit), **query))
+        path = f"{self._path}/predict_rewards"
+        return dataset_from_json(self.client.get(path, unit=_check_unit(unit), **query))
 
     def diagnostics(self) -> "xr.Dataset":
         """Diagnostics: readings against the channel, rewards against predictions, arms, pending decisions."""
@@ -442,9 +445,9 @@ class Remote:
 
         return figure(self.diagnostics(), self.name)
 
-    def fingerprint(self) -> str:
+    def state_hash(self) -> str:
         """A hash of the whole state: beliefs, pending decisions, random streams."""
-        return str(self.client.get(f"{self._path}/fingerprint")["fingerprint"])
+        return str(self.client.get(f"{self._path}/state_hash")["state_hash"])
 
 
 def address(name: str) -> str:

@@ -27,16 +27,16 @@ from unfog.serve.schemas import (
     Ask,
     Asks,
     Backup,
+    Cancel,
     Change,
     Erase,
-    Freeze,
+    PinArm,
     Replay,
     Reveal,
     Reward,
     Rewards,
     Shadow,
     Table,
-    Void,
 )
 from unfog.validation import InputError
 
@@ -85,16 +85,16 @@ def reveal(call: Call) -> dict[str, Any]:
     return receipt_to_json(call.problem.reveal(call.decision, body.context, key=call.once(body.key)))
 
 
-def void(call: Call) -> dict[str, Any]:
+def cancel(call: Call) -> dict[str, Any]:
     """A decision was never shown: learn nothing from it."""
-    body: Void = call.body
-    return receipt_to_json(call.problem.void(call.decision, key=call.once(body.key)))
+    body: Cancel = call.body
+    return receipt_to_json(call.problem.cancel(call.decision, key=call.once(body.key)))
 
 
 def decision_to_json(decision: Decision) -> dict[str, Any]:
-    """A decision as JSON; without the field `shadow` if there are none."""
+    """A decision as JSON; without the field `shadows` if there are none."""
     values = decision._asdict()
-    return values if decision.shadow else {name: x for name, x in values.items() if name != "shadow"}
+    return values if decision.shadows else {name: x for name, x in values.items() if name != "shadows"}
 
 
 def receipt_to_json(receipt: Receipt) -> dict[str, Any]:
@@ -102,36 +102,36 @@ def receipt_to_json(receipt: Receipt) -> dict[str, Any]:
     return receipt._asdict()
 
 
-def make(call: Call) -> dict[str, Any]:
-    """Make a problem; of one that is there, the terms that are given must be as they were."""
+def create(call: Call) -> dict[str, Any]:
+    """Create a problem; if it exists, any term that is passed must match."""
     terms = call.body.model_dump(exclude_unset=True)
     name = check_problem_name("name", terms.pop("name"))
-    refuse_modules({"kind": "problem", **terms}, call.settings.modules)
+    refuse_modules({"kind": "problem", **terms}, call.settings.allow_modules)
     exists = name in call.store.names()
     problem = call.store.problem(name, **terms)
-    return {"made": not exists, **problem.about()}
+    return {"created": not exists, **problem.describe()}
 
 
 def arms(call: Call) -> dict[str, Any]:
     """Add, retire and restore arms: all of it or, where one cannot be, nothing."""
     body: Change = call.body
     vectors = {} if body.add is None else validation.check_arms("add", body.add)
-    return receipt_to_json(call.problem.change_arms(add=vectors, retire=body.retire, restore=body.restore))
+    return receipt_to_json(call.problem.update_arms(add=vectors, retire=body.retire, restore=body.restore))
 
 
-def freeze(call: Call) -> dict[str, Any]:
+def pin(call: Call) -> dict[str, Any]:
     """From now on one arm, whatever the context; with null the agent decides again."""
-    body: Freeze = call.body
-    return receipt_to_json(call.problem.thaw() if body.arm is None else call.problem.freeze(body.arm))
+    body: PinArm = call.body
+    return receipt_to_json(call.problem.unpin_arm() if body.arm is None else call.problem.pin_arm(body.arm))
 
 
 def shadow(call: Call) -> dict[str, Any]:
     """One more agent that decides on the same stream without being obeyed, or one that leaves."""
     body: Shadow = call.body
-    if body.leave:
-        return receipt_to_json(call.problem.unshadow(body.agent))
-    refuse_modules({"kind": "shadow", "agent": body.agent}, call.settings.modules)
-    return receipt_to_json(call.problem.shadow(body.agent))
+    if body.remove:
+        return receipt_to_json(call.problem.remove_shadow(body.agent))
+    refuse_modules({"kind": "shadow", "agent": body.agent}, call.settings.allow_modules)
+    return receipt_to_json(call.problem.add_shadow(body.agent))
 
 
 def erase(call: Call) -> dict[str, Any]:
@@ -147,9 +147,9 @@ def check_problem_name(field: str, name: str) -> str:
     return validation.check_name(field, name)
 
 
-def about(call: Call) -> dict[str, Any]:
+def describe(call: Call) -> dict[str, Any]:
     """The problem itself: its arms, units, shadows and counts."""
-    return call.problem.about()
+    return call.problem.describe()
 
 
 def history(call: Call) -> Iterator[bytes]:
@@ -163,9 +163,9 @@ def pending(call: Call) -> dict[str, Any]:
     return {"pending": call.problem.pending()}
 
 
-def fingerprint(call: Call) -> dict[str, Any]:
+def state_hash(call: Call) -> dict[str, Any]:
     """A hash of all that is remembered: two services with the same one will decide the same."""
-    return {"fingerprint": call.problem.fingerprint()}
+    return {"state_hash": call.problem.state_hash()}
 
 
 def belief(call: Call) -> dict[str, Any]:
@@ -173,10 +173,10 @@ def belief(call: Call) -> dict[str, Any]:
     return whole(call.problem.belief(call.query.get("unit")))
 
 
-def expected(call: Call) -> dict[str, Any]:
+def predict_rewards(call: Call) -> dict[str, Any]:
     """What each arm would be expected to earn in a context; nothing is decided or learnt."""
     args = {name: _parse_value(name, text) for name, text in call.query.items()}
-    return whole(call.problem.expected(args.pop("context", None), **args))
+    return whole(call.problem.predict_rewards(args.pop("context", None), **args))
 
 
 def _parse_value(field: str, text: str) -> Any:
@@ -205,14 +205,14 @@ def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
         yield chunk.encode()
 
 
-def take_in(call: Call) -> dict[str, Any]:
+def import_events(call: Call) -> dict[str, Any]:
     """Take in a log that was exported, under the name in the address; what is there is passed over."""
     name, text = check_problem_name("name", call.name), call.body
-    count = call.store.take_in(text.splitlines(), name, modules=call.settings.modules)
+    count = call.store.import_events(text.splitlines(), name, allow_modules=call.settings.allow_modules)
     return {"problem": name, "events": count}
 
 
-def take_in_table(call: Call) -> dict[str, Any]:
+def import_decisions(call: Call) -> dict[str, Any]:
     """Take in decisions that were made elsewhere, from a table; where a row is refused, so are all."""
     body: Table = call.body
     return {"problem": call.name, "decisions": from_table(call.problem, StringIO(body.table, newline=""))}

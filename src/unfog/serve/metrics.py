@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from unfog.live.inspection import Vitals
+from unfog.live.inspection import Gauges
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
@@ -42,7 +42,7 @@ class Times:
 class Seen(NamedTuple):
     """The state of the service when Prometheus asks."""
 
-    problems: Mapping[str, Vitals]
+    problems: Mapping[str, Gauges]
     events: Mapping[tuple[str, str, str], int]  # by problem, kind and outcome
     queue: int  # requests that wait for a store
     ready: bool
@@ -109,7 +109,7 @@ def _make_histogram(name: str, text: str, times: Times) -> Metric:
     return HistogramMetricFamily(name, text, buckets=times.buckets(), sum_value=times.total)
 
 
-def _make_gauges(problems: Mapping[str, Vitals]) -> Iterator[Metric]:
+def _make_gauges(problems: Mapping[str, Gauges]) -> Iterator[Metric]:
     gauges = (
         ("unfog_pending", "Decisions whose reward may still come."),
         ("unfog_oldest_pending_seconds", "How long the oldest of them waits."),
@@ -117,7 +117,7 @@ def _make_gauges(problems: Mapping[str, Vitals]) -> Iterator[Metric]:
     )
     for i, (name, text) in enumerate(gauges):
         family = GaugeMetricFamily(name, text, labels=("problem",))
-        for problem, vitals in problems.items():
-            if vitals[i] is not None:
-                family.add_metric((problem,), float(vitals[i] or 0))
+        for problem, values in problems.items():
+            if values[i] is not None:
+                family.add_metric((problem,), float(values[i] or 0))
         yield family

@@ -86,15 +86,15 @@ OPERATIONS = (
     ),
     Operation(handlers.reward, f"{DECISION}/reward", "report", schemas.Reward, **REPORT),
     Operation(handlers.reveal, f"{DECISION}/reveal", "report", schemas.Reveal, **REPORT),
-    Operation(handlers.void, f"{DECISION}/void", "report", schemas.Void, **REPORT, empty=True),
+    Operation(handlers.cancel, f"{DECISION}/cancel", "report", schemas.Cancel, **REPORT, empty=True),
     Operation(handlers.rewards, f"{PROBLEM}/rewards", "report", schemas.Rewards),
-    Operation(handlers.about, PROBLEM, "read"),
+    Operation(handlers.describe, PROBLEM, "read"),
     Operation(handlers.pending, f"{PROBLEM}/pending", "read"),
-    Operation(handlers.fingerprint, f"{PROBLEM}/fingerprint", "read"),
+    Operation(handlers.state_hash, f"{PROBLEM}/state_hash", "read"),
     Operation(handlers.belief, f"{PROBLEM}/belief", "read", query=("unit",)),
     Operation(
-        handlers.expected,
-        f"{PROBLEM}/expected",
+        handlers.predict_rewards,
+        f"{PROBLEM}/predict_rewards",
         "read",
         query=READING,
     ),
@@ -104,20 +104,26 @@ OPERATIONS = (
         handlers.events, f"{PROBLEM}/events", "read", beside=True, query=("since", "limit"), lines=True
     ),
     Operation(
-        handlers.take_in, f"{PROBLEM}/events", "admin", beside=True, lines=True, large=True, may_create=True
+        handlers.import_events,
+        f"{PROBLEM}/events",
+        "admin",
+        beside=True,
+        lines=True,
+        large=True,
+        may_create=True,
     ),
     Operation(
-        handlers.make,
+        handlers.create,
         "/v1/problems",
         "admin",
         schemas.Terms,
         problem_field="name",
         may_create=True,
-        created_field="made",
+        created_field="created",
     ),
     Operation(
-        handlers.take_in_table,
-        f"{PROBLEM}/table",
+        handlers.import_decisions,
+        f"{PROBLEM}/decisions/import",
         "admin",
         schemas.Table,
         beside=True,
@@ -125,7 +131,7 @@ OPERATIONS = (
         refused=(410,),
     ),
     Operation(handlers.arms, f"{PROBLEM}/arms", "admin", schemas.Change),
-    Operation(handlers.freeze, f"{PROBLEM}/freeze", "admin", schemas.Freeze),
+    Operation(handlers.pin, f"{PROBLEM}/pin", "admin", schemas.PinArm),
     Operation(handlers.shadow, f"{PROBLEM}/shadow", "admin", schemas.Shadow),
     Operation(
         handlers.replay, f"{PROBLEM}/replay", "admin", schemas.Replay, beside=True, empty=True, alone=True
@@ -143,7 +149,7 @@ class Example(NamedTuple):
 
 
 EXAMPLES: dict[str, Example] = {
-    "make": Example(
+    "create": Example(
         {
             "name": NAME,
             "context": ["steps", "sleep"],
@@ -162,20 +168,20 @@ EXAMPLES: dict[str, Example] = {
     "reward": Example({"value": 1.5}),
     "rewards": Example({"rewards": {ID: 1.5}}),
     "reveal": Example({"context": {"steps": 2100}}),
-    "about": Example(),
+    "describe": Example(),
     "belief": Example(query={"unit": "ann"}),
-    "expected": Example(query={"context": '{"steps": 3000, "sleep": 6.5}', "unit": "ann"}),
+    "predict_rewards": Example(query={"context": '{"steps": 3000, "sleep": 6.5}', "unit": "ann"}),
     "diagnostics": Example(),
     "history": Example(query={"points": "500"}),
-    "fingerprint": Example(),
+    "state_hash": Example(),
     "events": Example(query={"since": "0", "limit": "100"}),
-    "take_in": Example(LOG),
-    "take_in_table": Example({"table": "steps,sleep,arm,probability,reward\n5200,7.5,send,0.5,1\n"}),
+    "import_events": Example(LOG),
+    "import_decisions": Example({"table": "steps,sleep,arm,probability,reward\n5200,7.5,send,0.5,1\n"}),
     "arms": Example({"add": ["call"], "retire": ["wait"]}),
-    "freeze": Example({"arm": "send"}),
+    "pin": Example({"arm": "send"}),
     "shadow": Example({"agent": "naive"}),
     "replay": Example({"verify": True}),
-    "void": Example({}),
+    "cancel": Example({}),
     "erase": Example({"unit": "ann"}),
     "backup": Example({"name": "monday.unfog"}),
 }

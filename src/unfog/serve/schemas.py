@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
 
 from unfog.live.config import FIELDS
-from unfog.live.requests import WORDS
+from unfog.live.requests import MESSAGES
 from unfog.serve.errors import InvalidJSONError
 from unfog.validation import LONGEST_NAME, InputError, display
 
@@ -152,7 +152,7 @@ class Reveal(Body):
     key: Name | None = None
 
 
-class Void(Body):
+class Cancel(Body):
     """It was never shown."""
 
     key: Name | None = None
@@ -166,7 +166,7 @@ class Change(Body):
     restore: list[Identifier] = []
 
 
-class Freeze(Body):
+class PinArm(Body):
     """One arm from now on; null: the agent decides again."""
 
     arm: IdentifierOrNone
@@ -176,7 +176,7 @@ class Shadow(Body):
     """One more agent that decides without being obeyed; or one that leaves."""
 
     agent: Name
-    leave: bool = False
+    remove: bool = False
 
 
 JSON_TYPES: dict[str, Any] = {
@@ -330,15 +330,15 @@ class Decision(Answer):
     denoised: dict[str, float]
     sd: dict[str, float]
     number: int
-    shadow: dict[str, Any] = Field(default_factory=dict, description="What shadows would have done.")
+    shadows: dict[str, Any] = Field(default_factory=dict, description="What shadows would have done.")
 
 
 class Receipt(Answer):
     """What became of a report."""
 
     seq: int
-    outcome: Annotated[str, Field(json_schema_extra={"enum": list(WORDS)})]
-    words: str
+    outcome: Annotated[str, Field(json_schema_extra={"enum": list(MESSAGES)})]
+    message: str
 
 
 class About(Answer, extra="allow"):
@@ -349,7 +349,7 @@ class About(Answer, extra="allow"):
     context: list[str]
     arms: list[str]
     retired: list[str]
-    frozen: str | None
+    pinned: str | None
     shadows: list[str]
     units: list[str]
     units_total: int
@@ -393,7 +393,7 @@ class History(Answer, extra="allow"):
     worth: dict[str, Any]
     rewards: dict[str, Any]
     shares: dict[str, Any]
-    shadow: dict[str, Any]
+    estimates: dict[str, Any]
     tracks: dict[str, Any]
 
 
@@ -418,20 +418,20 @@ ANSWERS: dict[str, Any] = {  # by operation: the kind of an answer that went wel
     "decide": Decision | _make_model("Decisions", decisions=list[Decision]),
     "reward": Receipt,
     "reveal": Receipt,
-    "void": Receipt,
+    "cancel": Receipt,
     "rewards": _make_model("Receipts", receipts=dict[str, Receipt]),
-    "about": About,
+    "describe": About,
     "pending": _make_model("Pending", pending=list[str]),
-    "fingerprint": _make_model("Fingerprint", fingerprint=str),
+    "state_hash": _make_model("StateHash", state_hash=str),
     "belief": DataSet,
-    "expected": DataSet,
+    "predict_rewards": DataSet,
     "diagnostics": DataSet,
     "history": History,
-    "take_in": _make_model("ImportedLog", problem=str, events=int),
-    "take_in_table": _make_model("ImportedTable", problem=str, decisions=int),
-    "make": _make_model("Created", About, made=bool),
+    "import_events": _make_model("ImportedLog", problem=str, events=int),
+    "import_decisions": _make_model("ImportedTable", problem=str, decisions=int),
+    "create": _make_model("Created", About, created=bool),
     "arms": Receipt,
-    "freeze": Receipt,
+    "pin": Receipt,
     "shadow": Receipt,
     "replay": _make_model("Replayed", problem=str, events=int, decisions=int, verified=int, same=bool),
     "erase": _make_model("Erased", decisions=dict[str, int]),

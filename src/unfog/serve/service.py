@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from unfog.live import Store
 from unfog.live.errors import ServedElsewhereError, StoreError
-from unfog.live.inspection import Vitals, vitals
+from unfog.live.inspection import Gauges, gauges
 from unfog.serve.auth import Buckets, Caller, Doors, address
 from unfog.serve.errors import ServiceError, busy, described, words
 from unfog.serve.forwarding import Asked, Away
@@ -344,11 +344,11 @@ class Service:
 
     async def measured(self) -> bytes:
         """The metrics in the text format of Prometheus."""
-        problems: dict[str, Vitals] = {}
+        problems: dict[str, Gauges] = {}
         events: dict[tuple[str, str, str], int] = {}
         for store in self.shelf.stores() if self.ready else ():
             with suppress(StoreError, ServiceError):  # busy or closed: report the others
-                problems |= await self.writer(store).ask(partial(_read_vitals, store))
+                problems |= await self.writer(store).ask(partial(_read_gauges, store))
             events |= store.processor.written
         queue = sum(writer.waiting for writer in self._writers.values())
         ready = self.ready and not self.trouble()
@@ -371,12 +371,12 @@ class Service:
         return await self.writer(call.store).ask(work, call.name if operation.short(call.body) else None)
 
 
-def _read_vitals(store: Store) -> dict[str, Vitals]:
+def _read_gauges(store: Store) -> dict[str, Gauges]:
     by_problem, processor = {}, store.processor
     for name in store.names():
         # A problem that cannot be served has none; why is logged elsewhere.
         with suppress(Exception), processor.lock:
-            by_problem[name] = vitals(processor.cache.get(name), processor.now(name))
+            by_problem[name] = gauges(processor.cache.get(name), processor.now(name))
     return by_problem
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 class Settings:
     """Settings of the service; sizes are in bytes."""
 
-    modules: tuple[str, ...] = ()  # that problems may load code from, as module:name
+    allow_modules: tuple[str, ...] = ()  # that problems may load code from, as module:name
     backups: Path | None = None  # the folder for backups; None: no backups
     queue: int = 512  # requests that may wait for a store
     body: int = 1 << 20  # of a request's body, at most

@@ -48,7 +48,7 @@ async def _glance(service: Service, name: str, scope: Scope) -> dict[str, Any]:
         store = await service.store(name)
         if name in service.broken:
             return nothing | {"error": service.broken[name]}
-        about = await service.writer(store).ask(lambda: Problem(store.processor, name).about())
+        about = await service.writer(store).ask(lambda: Problem(store.processor, name).describe())
     except ServedElsewhereError as other:
         return nothing | await _ask_other(service, other, name, scope)
     except Exception as error:  # noqa: BLE001

@@ -41,8 +41,8 @@ def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
         walks.reward(twice.id, 0.25)
         walks.reveal(twice.id, {"y": -1.5})
         decide(-3.0, [0.5, -2.0], unit="bob")
-        void = decide(None, [1.0, 1.0], unit="ann")
-        walks.void(void.id)
+        cancelled = decide(None, [1.0, 1.0], unit="ann")
+        walks.cancel(cancelled.id)
         decide(None, [1.0, 1.0], logged_arm="b")
         decide(None, [1.0, 1.5], unit="ann", logged_arm="b", probability=0.4)
         walks.retire_arm("a")
@@ -50,9 +50,9 @@ def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
         walks.add_arm("d")
         decide(-3.0, [1.0, -3.0], arms=["d", "b"])
         walks.restore_arm("a")
-        walks.freeze("c")
+        walks.pin_arm("c")
         decide(-3.0, [1.5, -3.5], unit="cy")
-        walks.thaw()
+        walks.unpin_arm()
         late = decide(-3.0, [1.0, -3.0], unit="ann")
         decide(None, [9.0, 9.0], unit="dan")
         clock.time += 61
@@ -74,7 +74,7 @@ def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
     )
     assert found.probabilities is not None
     assert found.probabilities[2, 0] == 0.0  # "a" was retired
-    assert found.probabilities[4].tolist() == [0, 0, 1, 0]  # "c" was frozen
+    assert found.probabilities[4].tolist() == [0, 0, 1, 0]  # "c" was pinned
     abc, bc, bd, all_ = [1, 1, 1, 0], [0, 1, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]
     assert np.asarray(found.offered).astype(int).tolist() == [abc, abc, bc, bd, all_, all_]
     assert found.units == ("ann", "bob", "", "cy")
@@ -84,7 +84,7 @@ def test_everything_that_can_become_of_a_decision(tmp_path: Path) -> None:
     assert found.known().tolist() == [False] * 5 + [True]
     assert np.asarray(found.time).tolist() == [1e9 + i for i in (1, 2, 6, 7, 8, 9)]
     assert found.notes == (
-        "1 decisions were void: left out",
+        "1 decisions were cancelled: left out",
         "1 decisions have no reward yet: left out",
         "1 decisions were erased: left out",
         "1 decisions were made by somebody else, and no probability was logged: left out",
@@ -120,7 +120,7 @@ def test_random_lives(tmp_path: Path, agent: str) -> None:
     rows = list(decision_table.as_table(events, ["steps", "sleep"]))
     table = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
     forced = ["logged_arm" in one.decided for one in past]
-    paid = [one.paid is not None and not one.voided for one in past]
+    paid = [one.paid is not None and not one.is_cancelled for one in past]
     kept = [i for i in range(len(past)) if paid[i] and not forced[i]]
     assert len(kept) > 50
     assert sum(forced) > 5

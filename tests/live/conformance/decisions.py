@@ -38,7 +38,7 @@ def check_a_decision_says_what_was_believed(place: Place) -> None:
         assert [*made.denoised] == [*made.sd] == COORDINATES
         assert [*made.denoised.values()] == pytest.approx(mean)
         assert [*made.sd.values()] == pytest.approx(sd)
-        assert made.shadow == {}
+        assert made.shadows == {}
     ids = [event["decision"] for event in live.events()[1:]]
     assert len({*ids}) == 3
     assert live.pending() == ids
@@ -76,7 +76,7 @@ def check_units_and_arms_are_texts_or_integers(place: Place) -> None:
     live = place.made(arms=[1, 2.0, np.int64(3)])
     units: list[Any] = [7, "7", 7.0, np.int64(7)]
     made = [live.decide(SHOWN, unit=unit, arms=["1", 3]) for unit in units]
-    assert live.about()["units"] == ["7"]
+    assert live.describe()["units"] == ["7"]
     assert {event["arms"][0] for event in live.events()[1:]} == {"1"}
     assert {*made[0].probabilities} == {"1", "3"}
     assert float(live.belief(7)["bias"][0]) == float(live.belief("7")["bias"][0])
@@ -84,9 +84,9 @@ def check_units_and_arms_are_texts_or_integers(place: Place) -> None:
     live.add_arm(4)
     live.retire_arm(1)
     live.restore_arm(1)
-    live.freeze(4)
+    live.pin_arm(4)
     assert live.decide(SHOWN).arm == "4"
-    assert live.about()["arms"] == ["1", "2", "3", "4"]
+    assert live.describe()["arms"] == ["1", "2", "3", "4"]
     bad: list[dict[str, Any]] = [{"unit": unit} for unit in (7.5, True, np.bool_(True), 10**300)]
     bad += [{"arms": arms} for arms in ([1, "1"], [1, True], [1.5], {1: None, "1": None})]
     for more in [*bad, {"logged_arm": False}]:
@@ -162,7 +162,7 @@ def check_each_unit_has_a_bias_of_its_own(place: Place) -> None:
     ann, bob = live.belief("ann"), live.belief("bob")
     assert float(ann["bias"][0]) > float(bob["bias"][0])
     assert float(ann["bias_sd"][0]) < float(bob["bias_sd"][0])
-    assert live.about()["units"] == ["ann", "bob"]
+    assert live.describe()["units"] == ["ann", "bob"]
 
 
 def check_a_reading_may_have_a_noise_of_its_own(place: Place) -> None:
@@ -177,7 +177,7 @@ def check_a_reading_may_have_a_noise_of_its_own(place: Place) -> None:
     for noises in (alike, [{"noise_sd": 0.3}, {"noise_cov": 0.09}]):
         known = [live.decide(SHOWN, unit=str(noise), measured_at=5.0, **noise).sd for noise in noises]
         assert known[0] == known[1]
-        one, other = (live.expected(SHOWN, measured_at=5.0, unit="new", **noise) for noise in noises)
+        one, other = (live.predict_rewards(SHOWN, measured_at=5.0, unit="new", **noise) for noise in noises)
         assert one.identical(other)
     with unchanged(live), pytest.raises(InputError, match=r"^noise_cov: given beside noise_sd"):
         live.decide(SHOWN, noise_sd=0.5, noise_cov=full)
@@ -202,11 +202,11 @@ def check_times_of_readings(place: Place) -> None:
         5.0,
         *[noon.timestamp()] * 2,
     ]
-    assert live.expected(SHOWN, unit="bob", measured_at=5.0)["arm"].values.tolist() == ARMS
+    assert live.predict_rewards(SHOWN, unit="bob", measured_at=5.0)["arm"].values.tolist() == ARMS
     for call in (
         lambda: live.decide(SHOWN, unit="bob", measured_at=4.0),
         lambda: live.decide_many([{"context": SHOWN, "unit": "bob", "measured_at": 7.0}, ASK_OF_BOB]),
-        lambda: live.expected(SHOWN, unit="bob", measured_at=4.0),
+        lambda: live.predict_rewards(SHOWN, unit="bob", measured_at=4.0),
     ):
         with unchanged(live), pytest.raises(InputError, match=r"^(requests\[1\]\.)?measured_at: "):
             call()
@@ -252,9 +252,9 @@ def check_arms_that_come_with_the_decision(place: Place) -> None:
     made = live.decide(SHOWN, arms={"new": [1.0, 0.5], "newer": [-0.5, 1.0]})
     assert [*made.probabilities] == ["new", "newer"]
     assert live.reward(made.id, 1.0).learnt
-    found = live.expected(SHOWN, arms={"new": [1.0, 0.5]})
+    found = live.predict_rewards(SHOWN, arms={"new": [1.0, 0.5]})
     assert found["arm"].values.tolist() == ["new"]
-    assert live.about()["arms"] == []
+    assert live.describe()["arms"] == []
     for arms in (None, ["new"], {"new": [1.0]}):
         with unchanged(live), pytest.raises(InputError, match=r"^arms"):
             live.decide(SHOWN, arms=arms)
@@ -264,10 +264,10 @@ def check_a_key_stands_for_one_request(place: Place) -> None:
     """Whatever has happened since: what was answered stays answered."""
     live = place.made(reward_window=60)
     made = live.decide(SHOWN, unit="ann", key="of a decision")
-    void = live.decide(SHOWN)
+    cancelled = live.decide(SHOWN)
     paid = live.reward(made.id, 1.0, key="of a reward")
     shown = live.reveal(made.id, {"x": 1.0}, key="of a context")
-    gone = live.void(void.id, key="of a void")
+    gone = live.cancel(cancelled.id, key="of a cancellation")
     live.add_arm("d")
     live.retire_arm(made.arm)
     place.clock.time += 100
@@ -278,13 +278,13 @@ def check_a_key_stands_for_one_request(place: Place) -> None:
         assert live.reward(made.id, 1.0, key="of a reward") == paid
         assert live.reward_many({made.id: 1.0}, keys={made.id: "of a reward"}) == {made.id: paid}
         assert live.reveal(made.id, {"x": 1.0}, key="of a context") == shown
-        assert live.void(void.id, key="of a void") == gone
+        assert live.cancel(cancelled.id, key="of a cancellation") == gone
     for call in (
         lambda: live.decide([0.5, 0.0], unit="ann", key="of a decision"),
         lambda: live.decide(SHOWN, key="of a decision"),
         lambda: live.reward(made.id, 2.0, key="of a reward"),
         lambda: live.reveal(made.id, {"y": 1.0}, key="of a context"),
-        lambda: live.void(void.id, key="of a reward"),
+        lambda: live.cancel(cancelled.id, key="of a reward"),
     ):
         with (
             unchanged(live),

@@ -35,11 +35,11 @@ def check_the_log_says_what_happened(place: Place) -> None:
     made = live.decide(SHOWN, unit="ann", key="k")
     live.reward(made.id, 1.0)
     live.reveal(made.id, {"x": 1.0})
-    live.void(live.decide(SHOWN).id)
+    live.cancel(live.decide(SHOWN).id)
     live.retire_arm("a")
-    live.freeze("b")
-    live.shadow("naive")
-    said = ["problem", "decide", "reward", "reveal", "decide", "void", "arms", "freeze", "shadow"]
+    live.pin_arm("b")
+    live.add_shadow("naive")
+    said = ["problem", "decide", "reward", "reveal", "decide", "cancel", "arms", "pin", "shadow"]
     assert kinds(live) == said
     events = live.events()
     numbers = [event["seq"] for event in events]
@@ -57,14 +57,14 @@ def check_what_there_is_to_know(place: Place) -> None:
     live = place.made(reward_window="1h", context_window=90, epsilon=0.1)
     live.decide(SHOWN, unit="ann")
     live.reward(live.decide(SHOWN, unit="bob").id, 1.0)
-    assert live.about() == {
+    assert live.describe() == {
         "name": live.name,
         "agent": "unfog",
         "seed": 11,
         "context": COORDINATES,
         "arms": ARMS,
         "retired": [],
-        "frozen": None,
+        "pinned": None,
         "shadows": [],
         "units": ["ann", "bob"],
         "units_total": 2,
@@ -88,7 +88,7 @@ def check_what_there_is_to_know(place: Place) -> None:
         "unfog",
     )
     plain = place.made(channel=None)
-    assert plain.note == plain.about()["note"]
+    assert plain.note == plain.describe()["note"]
     assert "ordinary contextual bandit" in plain.note
     refused(plain, lambda: plain.decide([0.0, None]), NOTHING_KNOWN)
 
@@ -117,8 +117,8 @@ def check_what_arms_are_expected_to_earn(place: Place) -> None:
     for context, reward in zip(contexts, rewards, strict=True):
         live.reward(live.decide(context, logged_arm="b").id, reward)
     with unchanged(live):
-        found = live.expected({"x": 0.5, "y": -1.0})
-        few = live.expected(SHOWN, arms=["c"])
+        found = live.predict_rewards({"x": 0.5, "y": -1.0})
+        few = live.predict_rewards(SHOWN, arms=["c"])
     rows = np.column_stack([np.ones(6), contexts])
     theta = np.linalg.solve(np.eye(3) + rows.T @ rows, rows.T @ rewards)
     assert found["arm"].values.tolist() == ARMS
@@ -138,11 +138,12 @@ def check_what_is_expected_hangs_on_whose_reading_it_is(place: Place) -> None:
         made = live.decide([6.0, -1.0], unit="ann", measured_at=i, logged_arm="b")
         live.reward(made.id, 3.0)
     asked: list[dict[str, Any]] = [{"unit": "bob"}, {"unit": "ann"}, {"unit": "bob", "noise_cov": [1e6, 1e6]}]
-    found = [live.expected([6.0, -1.0], measured_at=10.0, **one)["mean"].sel(arm="b").item() for one in asked]
+    reading: dict[str, Any] = {"context": [6.0, -1.0], "measured_at": 10.0}
+    found = [live.predict_rewards(**reading, **one)["mean"].sel(arm="b").item() for one in asked]
     made = live.decide([6.0, -1.0], unit="bob", measured_at=10.0, noise_cov=[1e6, 1e6])
     assert [*made.denoised.values()] == pytest.approx(MEAN.tolist(), abs=0.01)
     assert len({*found}) == 3
-    again = live.expected([6.0, -1.0], measured_at=10.0, unit="ann")["mean"].sel(arm="b").item()
+    again = live.predict_rewards([6.0, -1.0], measured_at=10.0, unit="ann")["mean"].sel(arm="b").item()
     assert again == found[1]
 
 
@@ -151,11 +152,13 @@ def check_whether_it_works(place: Place) -> None:
     made = [live.decide([0.5, None if i == 3 else -1.0], logged_arm=ARMS[i % 2]) for i in range(5)]
     live.reward(made[0].id, 1.0)
     live.reward(made[2].id, 2.0)
-    live.void(made[1].id)
+    live.cancel(made[1].id)
     live.reveal(made[0].id, {"x": 1.5})
     found = live.diagnostics()
-    counts = {name: found.attrs[name] for name in ("decisions", "rewards", "voided", "revealed", "pending")}
-    assert counts == {"decisions": 5, "rewards": 2, "voided": 1, "revealed": 1, "pending": 2}
+    counts = {
+        name: found.attrs[name] for name in ("decisions", "rewards", "cancelled", "revealed", "pending")
+    }
+    assert counts == {"decisions": 5, "rewards": 2, "cancelled": 1, "revealed": 1, "pending": 2}
     assert found["chosen"].values.tolist() == [3.0, 2.0, 0.0]
     assert found["readings"].values.tolist() == [5.0, 4.0]
     assert found["reward_mean"].sel(arm="a").item() == 1.5
@@ -180,21 +183,21 @@ def check_the_past(place: Place) -> None:
     assert len(live.history(points=2)["points"]["number"]) == 2
 
 
-def check_a_fingerprint_is_of_all_that_is_remembered(place: Place) -> None:
+def check_the_state_hash_is_of_all_that_is_remembered(place: Place) -> None:
     live = place.made(reward_window=60)
-    seen = [live.fingerprint()]
+    seen = [live.state_hash()]
     for change in (
         lambda: live.decide(SHOWN),
         lambda: live.reward(live.pending()[0], 1.0),
         lambda: live.retire_arm("a"),
-        lambda: live.freeze("b"),
-        lambda: live.shadow("naive"),
+        lambda: live.pin_arm("b"),
+        lambda: live.add_shadow("naive"),
     ):
         change()
-        seen.append(live.fingerprint())
+        seen.append(live.state_hash())
     assert len({*seen}) == len(seen)
     with unchanged(live):
-        live.about(), live.belief(), live.diagnostics(), live.history(), live.expected(SHOWN)
+        live.describe(), live.belief(), live.diagnostics(), live.history(), live.predict_rewards(SHOWN)
 
 
 def check_all_of_it_is_as_in_a_file(place: Place) -> None:
@@ -214,7 +217,7 @@ def story(make: Callable[..., Live], clock: Hand, name: str) -> list[Any]:
     """What everything answered; ids and numbers of events are each store's own."""
     terms: dict[str, Any] = {"context": COORDINATES, "arms": ARMS, "channel": CHANNEL, "seed": 11}
     live = make(name, **terms, agent="late", reward_window=timedelta(hours=1))
-    said: list[Any] = [live.shadow("naive")]
+    said: list[Any] = [live.add_shadow("naive")]
     made = [live.decide({"x": 1.5, "y": None}, unit="ann", key="first")]
     made.append(live.decide(np.array([0.5, -1.0]), unit="bob", arms=["a", "c"]))
     made.append(
@@ -222,12 +225,12 @@ def story(make: Callable[..., Live], clock: Hand, name: str) -> list[Any]:
     )
     made += live.decide_many([{"context": [x, -x], "unit": "ann", "key": f"many {x}"} for x in range(4)])
     said += [live.reward(made[0].id, 1.25), live.reveal(made[0].id, {"x": np.float64(1.0)})]
-    said += [live.void(made[1].id), live.reward(made[2].id, -0.5, key="paid")]
+    said += [live.cancel(made[1].id), live.reward(made[2].id, -0.5, key="paid")]
     said += live.reward_many({one.id: one.number / 7 for one in made[3:5]}).values()
     said += [live.add_arm("d"), live.retire_arm("a"), live.restore_arm("a")]
-    said += [live.change_arms(add={"e": None}, retire=["d"]), live.freeze("e")]
+    said += [live.update_arms(add={"e": None}, retire=["d"]), live.pin_arm("e")]
     made.append(live.decide([0.0, 0.0]))
-    said += [live.thaw(), live.unshadow("naive")]
+    said += [live.unpin_arm(), live.remove_shadow("naive")]
     made.append(live.decide([1.0, 1.0], unit="bob"))
     clock.time += 1800
     places = {one.id: one.number for one in made}
@@ -235,10 +238,10 @@ def story(make: Callable[..., Live], clock: Hand, name: str) -> list[Any]:
         [one.outcome for one in said],
         [one._replace(id="") for one in made],
         [places[one] for one in live.pending()],
-        live.about(),
+        live.describe(),
         live.belief("ann"),
         live.belief(),
-        live.expected({"x": 1, "y": None}, unit="bob", arms=["a", "b"]),
+        live.predict_rewards({"x": 1, "y": None}, unit="bob", arms=["a", "b"]),
         live.diagnostics(),
         json.loads(json.dumps(live.history("ann", points=3))),
         (live.name, live.note, live.terms._replace(uid="", channel=None)),
@@ -278,17 +281,17 @@ CALLS: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("reveal", "context", ("open", {"x": None}), {}),
     ("reveal", "context.z", ("open", {"z": 1}), {}),
     ("reveal", "decision", ("nobody", {"x": 2.0}), {}),
-    ("void", "decision", ("nobody",), {}),
-    ("void", "decision", ({},), {}),
+    ("cancel", "decision", ("nobody",), {}),
+    ("cancel", "decision", ({},), {}),
     ("add_arm", "arm", ("",), {}),
     ("add_arm", "arms.d", ("d", [1.0, 2.0]), {}),
     ("retire_arm", "retire", ("z",), {}),
     ("restore_arm", "restore", ("a",), {}),
-    ("freeze", "arm", ("z",), {}),
-    ("shadow", "agent", ("nobody",), {}),
-    ("unshadow", "agent", ("naive",), {}),
-    ("expected", "context", ([1],), {}),
-    ("expected", "arms", (SHOWN,), {"arms": ["z"]}),
+    ("pin_arm", "arm", ("z",), {}),
+    ("add_shadow", "agent", ("nobody",), {}),
+    ("remove_shadow", "agent", ("naive",), {}),
+    ("predict_rewards", "context", ([1],), {}),
+    ("predict_rewards", "arms", (SHOWN,), {"arms": ["z"]}),
     ("belief", "unit", ("nobody",), {}),
     ("history", "unit", ("nobody",), {}),
     ("history", "points", (), {"points": 0}),

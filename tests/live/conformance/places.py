@@ -68,7 +68,7 @@ class Bandits:
     def export(self, name: str) -> Iterator[str]:
         return self.bandits[name].export()
 
-    def take_in(self, lines: Iterable[str], name: str) -> int:
+    def import_events(self, lines: Iterable[str], name: str) -> int:
         if name in self.bandits:
             return self.bandits[name].import_events(lines)
         self.bandits[name] = unfog.Bandit.from_events(lines, name, clock=self.clock)
@@ -138,17 +138,17 @@ def kinds(live: Live) -> list[str]:
 @contextmanager
 def nothing_learnt(live: Live) -> Iterator[None]:
     """What is remembered stays as it is; that somebody asked may be logged."""
-    before = live.fingerprint()
+    before = live.state_hash()
     yield
-    assert live.fingerprint() == before
+    assert live.state_hash() == before
 
 
 @contextmanager
 def unchanged(*several: Live) -> Iterator[None]:
     """What is remembered and what is logged stays as it is."""
-    before = [(live.fingerprint(), live.events()) for live in several]
+    before = [(live.state_hash(), live.events()) for live in several]
     yield
-    assert [(live.fingerprint(), live.events()) for live in several] == before
+    assert [(live.state_hash(), live.events()) for live in several] == before
 
 
 def refused(live: Live, call: Callable[[], object], said: str, kind: type[InputError] = InputError) -> None:

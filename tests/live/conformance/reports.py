@@ -18,11 +18,11 @@ from unfog.validation import InputError
 def check_a_reward_is_learnt_once(place: Place) -> None:
     live = place.made()
     made, other = live.decide(SHOWN), live.decide(SHOWN)
-    before = live.fingerprint()
+    before = live.state_hash()
     receipt = live.reward(made.id, 1.25)
     assert receipt == Receipt(live.events()[-1]["seq"], "learnt", "learnt")
     assert receipt.learnt
-    assert live.fingerprint() != before
+    assert live.state_hash() != before
     assert live.pending() == [other.id]
     with nothing_learnt(live):
         assert live.reward(made.id, 1.25).outcome == "known"
@@ -30,7 +30,7 @@ def check_a_reward_is_learnt_once(place: Place) -> None:
     refused(live, lambda: live.reward(made.id, 2.0), said, ConflictError)
     said = "decision: 'nobody'; allowed: the id of a decision of this problem"
     refused(live, lambda: live.reward("nobody", 1.0), said, NotFoundError)
-    assert (live.belief().attrs["rewards_learnt"], live.about()["rewards"]) == (1, 1)
+    assert (live.belief().attrs["rewards_learnt"], live.describe()["rewards"]) == (1, 1)
 
 
 def check_a_reward_is_one_that_may_be(place: Place) -> None:
@@ -64,7 +64,7 @@ def check_a_wait_that_is_over(place: Place) -> None:
     assert live.reward(late.id, 1.0).outcome == "late"
     assert live.pending() == []
     expired = [event for event in live.events() if event["kind"] == "expire"]
-    assert [(one["decision"], one["what"], one["value"]) for one in expired] == [
+    assert [(one["decision"], one["expired"], one["value"]) for one in expired] == [
         (paid.id, "reward", 1.0),
         (late.id, "reward", 0.5),
     ]
@@ -113,7 +113,7 @@ def check_a_reward_waits_for_its_true_context(place: Place) -> None:
     place.clock.time += 60
     live.decide(SHOWN)
     (expired,) = (event for event in live.events() if event["kind"] == "expire")
-    assert (expired["decision"], expired["what"]) == (dropped.id, "context")
+    assert (expired["decision"], expired["expired"]) == (dropped.id, "context")
     assert live.reveal(dropped.id, [1.0, -2.0]).outcome == "late"
     assert live.belief().attrs["rewards_learnt"] == 1
 
@@ -143,19 +143,18 @@ def check_true_contexts(place: Place) -> None:
 
 def check_a_decision_that_was_never_shown(place: Place) -> None:
     live = place.made()
-    paid, void = live.decide(SHOWN), live.decide(SHOWN)
+    paid, cancelled = live.decide(SHOWN), live.decide(SHOWN)
     live.reward(paid.id, 1.0)
-    assert live.void(void.id)[1:] == ("void", "void: nothing will be learnt from this decision")
+    assert live.cancel(cancelled.id)[1:] == ("cancelled", "nothing will be learnt from this decision")
     with nothing_learnt(live):
-        assert live.void(void.id).outcome == "known"
+        assert live.cancel(cancelled.id).outcome == "known"
     said = f"decision: '{paid.id}'; allowed: a decision without a reward: that of this one is learnt already"
-    refused(live, lambda: live.void(paid.id), said, DecisionClosedError)
-    for call in (lambda: live.reward(void.id, 1.0), lambda: live.reveal(void.id, {"x": 1.0})):
-        refused(
-            live, call, f"decision: '{void.id}'; allowed: a decision that is not void", DecisionClosedError
-        )
+    refused(live, lambda: live.cancel(paid.id), said, DecisionClosedError)
+    for call in (lambda: live.reward(cancelled.id, 1.0), lambda: live.reveal(cancelled.id, {"x": 1.0})):
+        message = f"decision: '{cancelled.id}'; allowed: a decision that was not cancelled"
+        refused(live, call, message, DecisionClosedError)
     assert live.pending() == []
-    assert live.diagnostics().attrs["voided"] == 1
+    assert live.diagnostics().attrs["cancelled"] == 1
 
 
 def check_several_rewards_at_once(place: Place) -> None:

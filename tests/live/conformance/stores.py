@@ -27,7 +27,7 @@ def check_terms_of_a_problem_that_is_there(place: Place) -> None:
     with unchanged(live):
         same: list[dict[str, Any]] = [{}, {"reward_window": 1800}, {"arms": ARMS, "seed": 11}]
         for again in same:
-            assert store.problem(live.name, **again).fingerprint() == live.fingerprint()
+            assert store.problem(live.name, **again).state_hash() == live.state_hash()
         other: dict[str, Any] = {"seed": 12, "reward_window": "31m", "arms": ["a", "b"], "agent": "naive"}
         for field, value in other.items():
             with pytest.raises(InputError, match=rf"^{field}: .*; allowed: as it was when the problem was"):
@@ -63,7 +63,7 @@ def check_bad_terms_make_no_problem(place: Place) -> None:
 def lived(place: Place) -> Live:
     """A problem with a bit of everything, of two units that no other problem has."""
     live = place.made(agent="late", reward_window=600)
-    live.shadow("naive")
+    live.add_shadow("naive")
     for i in range(6):
         made = live.decide([i / 2, -1.0], unit=f"{live.name} {'ann' if i % 2 else 'bob'}", key=f"k{i}")
         if i != 3:
@@ -80,10 +80,10 @@ def check_a_log_goes_out_and_comes_in(place: Place) -> None:
     lines = [*here.export(live.name)]
     assert [json.loads(line) for line in lines] == live.events() == [*here.events(live.name)]
     assert [*here.events(live.name, live.events()[2]["seq"])] == live.events()[3:]
-    assert there.take_in(lines, name) == len(lines)
-    assert there.take_in([line.rstrip("\n") for line in lines], name) == 0
+    assert there.import_events(lines, name) == len(lines)
+    assert there.import_events([line.rstrip("\n") for line in lines], name) == 0
     copy = there.problem(name)
-    assert copy.fingerprint() == live.fingerprint()
+    assert copy.state_hash() == live.state_hash()
     assert copy.decide(SHOWN, key="new") == live.decide(SHOWN, key="new")
     with unchanged(copy), pytest.raises(ConflictError, match=r"^key: 'k0'"):
         copy.decide(SHOWN, key="k0")
@@ -98,12 +98,12 @@ def check_a_log_that_is_none_changes_nothing(place: Place) -> None:
     cases += [(3, [*lines[:2], wrong]), (len(lines) + 1, [*lines, "[1, 2]"])]
     for number, bad in cases:
         with pytest.raises(InputError, match=rf"^line {number}\b"):
-            there.take_in(bad, name)
+            there.import_events(bad, name)
         assert name not in there.names()
-    there.take_in(lines[:4], name)
+    there.import_events(lines[:4], name)
     other = [*lines[:3], json.dumps(json.loads(lines[3]) | {"key": "another"})]
     with unchanged(there.problem(name)), pytest.raises(ConflictError, match=r"^line 4: "):
-        there.take_in(other, name)
+        there.import_events(other, name)
 
 
 def check_a_replay_says_whether_the_log_is_what_is_remembered(place: Place) -> None:
@@ -123,13 +123,13 @@ def check_a_unit_is_erased(place: Place) -> None:
     with unchanged(other):
         assert store.erase(unit=ann, problem=live.name) == {live.name: 3}
     assert ann not in json.dumps(live.events())
-    assert live.about()["units"] == [bob]
+    assert live.describe()["units"] == [bob]
     assert live.belief(bob)["bias"].values.tolist() == kept
     assert live.diagnostics().attrs["decisions"] == 3
     calls: list[Callable[[], object]] = [
         lambda: live.reward(mine[1], 1.0),
         lambda: live.reveal(mine[1], {"y": 1.0}),
-        lambda: live.void(mine[1]),
+        lambda: live.cancel(mine[1]),
     ]
     for call in calls:
         with unchanged(live), pytest.raises(DecisionClosedError, match=r"^decision: .*erased"):

@@ -8,7 +8,7 @@ import typer
 from unfog.cli.live import decide, demo, problem, show, transfer
 from unfog.cli.live.common import Anywhere, anywhere
 
-EXAMPLE = "Examples: unfog live demo   |   unfog live make walks.unfog walks --terms walks.toml"
+EXAMPLE = "Examples: unfog live demo   |   unfog live create walks.unfog walks --terms walks.toml"
 
 app = typer.Typer(
     help="Decisions for real: decide, reward, reveal, and nothing lost. JSON in and out, for shell scripts.",
@@ -20,21 +20,21 @@ app = typer.Typer(
 # Numbers may be negative: what begins with a dash and is no option is a value.
 _NUMBERS = {"ignore_unknown_options": True}
 
-app.command("make", cls=problem.Make, epilog=problem.MAKE_EXAMPLE)(anywhere(problem.make_command))
+app.command("create", cls=problem.Create, epilog=problem.CREATE_EXAMPLE)(anywhere(problem.create_command))
 app.command("decide", cls=Anywhere, epilog=decide.EXAMPLE, context_settings=_NUMBERS)(
     anywhere(decide.command)
 )
 app.command("reward", cls=Anywhere, epilog=decide.REWARD, context_settings=_NUMBERS)(anywhere(decide.reward))
 app.command("reveal", cls=Anywhere, epilog=decide.REVEAL)(anywhere(decide.reveal))
-app.command("void", cls=Anywhere, epilog=decide.VOID)(anywhere(decide.void))
+app.command("cancel", cls=Anywhere, epilog=decide.CANCEL)(anywhere(decide.cancel))
 app.command("arms", cls=Anywhere, epilog=problem.ARMS)(anywhere(problem.arms))
-app.command("freeze", cls=Anywhere, epilog=problem.FREEZE)(anywhere(problem.freeze))
-app.command("thaw", cls=Anywhere, epilog=problem.THAW)(anywhere(problem.thaw))
+app.command("pin", cls=Anywhere, epilog=problem.PIN)(anywhere(problem.pin))
+app.command("unpin", cls=Anywhere, epilog=problem.UNPIN)(anywhere(problem.unpin))
 app.command("shadow", cls=Anywhere, epilog=problem.SHADOW)(anywhere(problem.shadow))
 app.command("show", cls=Anywhere, epilog=show.EXAMPLE)(anywhere(show.command))
 app.command("log", cls=Anywhere, epilog=transfer.LOG)(anywhere(transfer.log))
 app.command("replay", cls=Anywhere, epilog=transfer.REPLAY)(anywhere(transfer.replay))
 app.command("export", cls=Anywhere, epilog=transfer.EXPORT)(anywhere(transfer.export))
-app.command("import", cls=Anywhere, epilog=transfer.IMPORT)(anywhere(transfer.take_in))
+app.command("import", cls=Anywhere, epilog=transfer.IMPORT)(anywhere(transfer.import_log))
 app.command("erase", cls=Anywhere, epilog=problem.ERASE_EXAMPLE)(anywhere(problem.erase_command))
 app.command("demo", epilog=demo.EXAMPLE)(demo.command)

@@ -84,7 +84,7 @@ def opened(location: Place, sync: str = "full", *, create: bool = False) -> Iter
             yield client
         return
     if not create and not location.path.exists():
-        allowed = "a store that is there; `unfog live make` makes one"
+        allowed = "a store that is there; `unfog live create` creates one"
         raise InputError("store", f"there is no {location}", allowed, _io.near(location.path))
     with live.open(location.path, sync=sync) as store:
         yield store

@@ -1,4 +1,4 @@
-"""`unfog live decide`: one decision, or a batch of them; `reward`, `reveal` and `void`: what became of it."""
+"""`unfog live decide`: one decision or several; `reward`, `reveal` and `cancel`: what became of it."""
 
 import json
 import re
@@ -33,7 +33,7 @@ EXAMPLE = (
 )
 REWARD = "Example: unfog live reward walks.unfog walks 17-2f9c01ab 1.0"
 REVEAL = """Example: unfog live reveal walks.unfog walks 17-2f9c01ab '{"steps": 7065}'"""
-VOID = "Example: unfog live void walks.unfog walks 17-2f9c01ab"
+CANCEL = "Example: unfog live cancel walks.unfog walks 17-2f9c01ab"
 TIME = "a number, or a date and time with its offset: 2026-11-15T09:00:00+01:00"
 
 
@@ -176,7 +176,7 @@ def _decide_batch(problem: "Problem | Remote", requests: Mapping[int, Any]) -> l
 def facts(answer: "Decision") -> dict[str, Any]:
     """The fields of a decision; shadows only if there are any."""
     fields = answer._asdict()
-    return fields if answer.shadow else {name: fields[name] for name in fields if name != "shadow"}
+    return fields if answer.shadows else {name: fields[name] for name in fields if name != "shadows"}
 
 
 def reward(
@@ -211,8 +211,8 @@ def reveal(
     say_receipt(receipt)
 
 
-def void(store: StoreFile, name: Name, decision: Decided, key: Key = None, sync: Sync = "full") -> None:
+def cancel(store: StoreFile, name: Name, decision: Decided, key: Key = None, sync: Sync = "full") -> None:
     """Say that a decision was never shown: nothing is learnt from it."""
     with opened(store, sync) as connection:
-        receipt = connection.problem(name).void(decision, key=key)
+        receipt = connection.problem(name).cancel(decision, key=key)
     say_receipt(receipt)

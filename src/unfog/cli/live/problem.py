@@ -1,6 +1,6 @@
-"""A problem of `unfog live`: `make` it, say who may be chosen and by whom, and `erase` a unit from it.
+"""A problem of `unfog live`: `create` it, say who may be chosen and by whom, and `erase` a unit from it.
 
-`arms`, `freeze` and `thaw` say which arms may be chosen; `shadow` adds an agent whose decisions are not acted
+`arms`, `pin` and `unpin` say which arms may be chosen; `shadow` adds an agent whose decisions are not acted
 on. `erase` removes what is known about a unit, for privacy.
 """
 
@@ -14,26 +14,26 @@ import typer
 from unfog.cli.live import common
 from unfog.cli.live.common import Name, StoreFile, Sync, opened, parsed, read_file, say, say_receipt, text_of
 
-MAKE_EXAMPLE = (
-    "Examples: unfog live make walks.unfog walks --terms walks.toml   |"
+CREATE_EXAMPLE = (
+    "Examples: unfog live create walks.unfog walks --terms walks.toml   |"
     """   echo '{"context": ["steps"], "arms": ["send", "wait"]}' |"""
-    " unfog live make walks.unfog walks --terms -"
+    " unfog live create walks.unfog walks --terms -"
 )
 ARMS = (
     "Examples: unfog live arms walks.unfog walks --add call --retire send   |"
     "   unfog live arms shop.unfog shop --add 'shoes=[0.2, 1.0]'"
 )
-FREEZE = "Example: unfog live freeze walks.unfog walks wait"
-THAW = "Example: unfog live thaw walks.unfog walks"
+PIN = "Example: unfog live pin walks.unfog walks wait"
+UNPIN = "Example: unfog live unpin walks.unfog walks"
 SHADOW = (
     "Examples: unfog live shadow walks.unfog walks naive   |"
-    "   unfog live shadow walks.unfog walks naive --leave"
+    "   unfog live shadow walks.unfog walks naive --remove"
 )
 ERASE_EXAMPLE = "Example: unfog live erase walks.unfog --unit ann --yes"
 SIMPLE = '{"context": ["steps", "sleep"], "arms": ["send", "wait"]}'
 
 
-class Make(common.Anywhere):
+class Create(common.Anywhere):
     """A command whose help ends with all terms and their defaults."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
@@ -49,7 +49,7 @@ class Make(common.Anywhere):
         super().format_epilog(ctx, formatter)
 
 
-def make_command(
+def create_command(
     store: StoreFile,
     name: Name,
     terms: Annotated[
@@ -63,7 +63,7 @@ def make_command(
     ],
     sync: Sync = "full",
 ) -> None:
-    """Make a problem, and the store where there is none. Again with the same terms changes nothing."""
+    """Create a problem, and the store where there is none. Again with the same terms changes nothing."""
     params = read(terms)
     if not store.remote and not store.path.exists():
         _check_params(name, params)
@@ -74,8 +74,8 @@ def make_command(
         answer = {
             "store": str(store),
             "problem": name,
-            "made": not exists,
-            "words": "it is there, with these terms: nothing was changed" if exists else "made",
+            "created": not exists,
+            "message": "it is there, with these terms: nothing was changed" if exists else "created",
             "context": list(config.context),
             "arms": config.arms if any(config.arms.values()) else list(config.arms),
             "agent": config.agent,
@@ -144,19 +144,19 @@ def _split_arm(text: str) -> tuple[str, Any]:
     return name, parsed("add", vector, "shoes=[0.2, 1.0]") if sign else None
 
 
-def freeze(
+def pin(
     store: StoreFile, name: Name, arm: Annotated[str, typer.Argument(metavar="ARM", help="The one arm.")]
 ) -> None:
-    """From now on one arm, whatever the context, until `thaw`."""
+    """From now on one arm, whatever the context, until `unpin`."""
     with opened(store) as connection:
-        receipt = connection.problem(name).freeze(arm)
-    say_receipt(receipt, freeze=arm)
+        receipt = connection.problem(name).pin_arm(arm)
+    say_receipt(receipt, pin=arm)
 
 
-def thaw(store: StoreFile, name: Name) -> None:
+def unpin(store: StoreFile, name: Name) -> None:
     """The agent decides again."""
     with opened(store) as connection:
-        receipt = connection.problem(name).thaw()
+        receipt = connection.problem(name).unpin_arm()
     say_receipt(receipt)
 
 
@@ -164,12 +164,12 @@ def shadow(
     store: StoreFile,
     name: Name,
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="A name from `unfog list`, or module:name.")],
-    leave: Annotated[bool, typer.Option("--leave", help="It is to decide no more.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="It is to decide no more.")] = False,
 ) -> None:
     """One more agent that decides beside the problem's own, without being obeyed."""
     with opened(store) as connection:
         problem = connection.problem(name)
-        receipt = problem.unshadow(agent) if leave else problem.shadow(agent)
+        receipt = problem.remove_shadow(agent) if remove else problem.add_shadow(agent)
     say_receipt(receipt, shadow=agent)
 
 
@@ -185,4 +185,4 @@ def erase_command(
         raise InputError("yes", "not given", "--yes: what is erased cannot be brought back")
     with opened(store) as connection:
         decisions = connection.erase(unit=unit)
-    say({"unit": unit, "decisions": decisions, "words": "erased"})
+    say({"unit": unit, "decisions": decisions, "message": "erased"})

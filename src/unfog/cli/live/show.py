@@ -65,21 +65,21 @@ def describe_problem(problem: "Problem | Remote", unit: str | None, noisy: Any) 
     """Everything there is to know about a problem, as plain data."""
     from unfog.live.inspection import plain
 
-    description = problem.about()
+    description = problem.describe()
     facts: dict[str, Any] = {
         "problem": problem.name,
-        **{name: description[name] for name in ("seed", "channel", "frozen", "retired", "shadows")},
+        **{name: description[name] for name in ("seed", "channel", "pinned", "retired", "shadows")},
         "diagnostics": plain(problem.diagnostics()),
         "belief": plain(problem.belief(unit)),
     }
     if noisy is not None:
-        facts["expected"] = plain(problem.expected(noisy, unit=unit))
+        facts["predicted_rewards"] = plain(problem.predict_rewards(noisy, unit=unit))
     return facts
 
 
 def summarise_problem(store: "Store | Client", name: str) -> dict[str, Any]:
     """The main facts about a problem, for a list."""
-    description = store.problem(name).about()
+    description = store.problem(name).describe()
     return {part: description[part] for part in LISTED}
 
 
@@ -92,7 +92,7 @@ def _save_figure(problem: "Problem | Remote", path: Path) -> None:
 def format_list(store: str, facts: Mapping[str, Mapping[str, Any]]) -> str:
     """A line for each problem."""
     if not facts:
-        return f"{store} is empty: `unfog live make` makes a problem"
+        return f"{store} is empty: `unfog live create` creates a problem"
     rows = [["problem", "agent", "arms", "decisions", "rewards", "pending"]]
     for name, problem in facts.items():
         counts = (f"{problem[field]:,}" for field in ("decisions", "rewards", "pending"))
@@ -110,8 +110,8 @@ def format_problem(facts: Mapping[str, Any]) -> str:
         _channel_lines(facts),
         _pending_lines(diagnostics),
     ]
-    if "expected" in facts:
-        blocks.append(_expected_lines(facts["expected"]))
+    if "predicted_rewards" in facts:
+        blocks.append(_expected_lines(facts["predicted_rewards"]))
     blocks += [_wrap(f"note: {note}") for note in diagnostics["notes"]]
     if "figure" in facts:
         blocks.append([f"figure: {facts['figure']}"])
@@ -122,8 +122,8 @@ def _header_lines(facts: Mapping[str, Any]) -> list[str]:
     diagnostics = facts["diagnostics"]
     decisions = f"{diagnostics['decisions']:,} decisions"
     sentences = [f"{facts['problem']}: agent {diagnostics['agent']}, {decisions}, seed {facts['seed']}"]
-    if facts["frozen"] is not None:
-        sentences.append(f"frozen: {facts['frozen']} is taken whatever the context, until `unfog live thaw`")
+    if facts["pinned"] is not None:
+        sentences.append(f"pinned: {facts['pinned']} is taken whatever the context, until `unfog live unpin`")
     if facts["shadows"]:
         sentences.append(f"shadows: {', '.join(facts['shadows'])}")
     return [line for sentence in sentences for line in _wrap(sentence)]
@@ -173,7 +173,7 @@ def _bias_lines(facts: Mapping[str, Any]) -> list[str]:
         else ""
     )
     return [
-        *_wrap(f"bias as believed of {belief['bias_of']}{hint}; how far readings were off, of all:"),
+        *_wrap(f"bias as believed of {belief['bias_label']}{hint}; how far readings were off, of all:"),
         *align(rows),
     ]
 
@@ -205,7 +205,7 @@ def _pending_lines(diagnostics: Mapping[str, Any]) -> list[str]:
         if diagnostics["join_rate"] is None
         else f"{_format_percent(diagnostics['join_rate'])} came in time"
     )
-    closed = f"void: {diagnostics['voided']:,}; expired: {diagnostics['expired']:,}"
+    closed = f"cancelled: {diagnostics['cancelled']:,}; expired: {diagnostics['expired']:,}"
     rest = f"{closed}; true contexts: {diagnostics['revealed']:,}"
     return [*_wrap(f"{pending}; {late}; {rate}"), *_wrap(rest)]
 

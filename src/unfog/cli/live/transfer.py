@@ -65,7 +65,7 @@ def _table_lines(store: "Store | Client", name: str) -> Iterator[str]:
         yield line.getvalue()
 
 
-def take_in(
+def import_log(
     store: StoreFile,
     file: Annotated[
         str, typer.Argument(metavar="FILE|-", help="An export; or a table FILE.csv. - for NDJSON on stdin.")
@@ -73,7 +73,7 @@ def take_in(
     name: Annotated[
         str | None, typer.Option(help="Under this name; for a table the problem that it goes into.")
     ] = None,
-    allow_module: Annotated[
+    allow_modules: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
@@ -87,7 +87,7 @@ def take_in(
         if file.endswith(".csv"):
             _import_table(store, file, lines, name, sync)
         else:
-            _import_log(store, file, lines, name, sync, allow_module or ())
+            _import_log(store, file, lines, name, sync, allow_modules or ())
 
 
 def _open_lines(file: str) -> Any:
@@ -117,21 +117,28 @@ def _import_table(location: Place, file: str, lines: IO[str], name: str | None, 
         if isinstance(problem, Problem):
             number = _run_decoding(file, lambda: from_table(problem, lines))
         else:
-            number = problem.take_in_table(_run_decoding(file, lines.read))
+            number = problem.import_decisions(_run_decoding(file, lines.read))
     say({"problem": name, "decisions": number})
 
 
 def _import_log(
-    location: Place, file: str, lines: Iterable[str], name: str | None, sync: str, modules: Sequence[str]
+    location: Place,
+    file: str,
+    lines: Iterable[str],
+    name: str | None,
+    sync: str,
+    allow_modules: Sequence[str],
 ) -> None:
     """Import an export; its first line is checked before a store is created for it."""
     rest = iter(lines)
     first = _run_decoding(file, lambda: next(rest, ""))
     exported_name = _read_name(first)
     with opened(location, sync, create=True) as connection:
-        number = _run_decoding(file, lambda: connection.take_in(chain([first], rest), name, modules=modules))
-    words = "taken in" if number else "all of it was there already"
-    say({"problem": exported_name if name is None else name, "events": number, "words": words})
+        number = _run_decoding(
+            file, lambda: connection.import_events(chain([first], rest), name, allow_modules=allow_modules)
+        )
+    message = "imported" if number else "all of it was there already"
+    say({"problem": exported_name if name is None else name, "events": number, "message": message})
 
 
 def _run_decoding(file: str, work: Any) -> Any:
@@ -185,7 +192,7 @@ def replay(
             check_known(connection, name)
         results = connection.replay(verify=verify, problem=name)
     for problem, result in results.items():
-        words = "equal to the bit" if result.same else "what is remembered is not what the log says"
-        say({"problem": problem, **result._asdict(), "words": words})
+        message = "equal to the bit" if result.same else "what is remembered is not what the log says"
+        say({"problem": problem, **result._asdict(), "message": message})
     if not all(result.same for result in results.values()):
         raise typer.Exit(1)

@@ -1,9 +1,9 @@
 """The log of a live problem, from its events: of a store, of a service, of an export, all the same.
 
 A decision becomes a row when its reward was learnt: one that came in time, one combined from several, or the
-default once the reward window was over. Decisions that are void, open, erased, or expired without a default
-are left out, and the notes count them. The channel of the problem, if it has one, is in the log, too. Stores
-are recognised by their methods, since evaluation does not import `unfog.live`.
+default once the reward window was over. Cancelled, open and erased decisions are left out, and those that
+expired without a default; the notes count them. The channel of the problem, if it has one, is in the log,
+too. Stores are recognised by their methods, since evaluation does not import `unfog.live`.
 
 With K arms to choose from, an arm that the agent takes with share s had the probability
 (1 - epsilon) s + epsilon / K. The arms to choose from follow from earlier events: arms are added, retired
@@ -33,10 +33,10 @@ from unfog.validation import InputError, display
 
 Fields = Mapping[str, Any]
 Event = Mapping[str, Any]
-LATER = ("reward", "reveal", "void", "expire")  # kinds of events about an earlier decision
+LATER = ("reward", "reveal", "cancel", "expire")  # kinds of events about an earlier decision
 TAKES = ("problem", "arms")  # of what a caller may say
 LEFT = {
-    "void": "were void",
+    "cancelled": "were cancelled",
     "open": "have no reward yet",
     "expired": "have no reward: its window was over",
     "erased": "were erased",
@@ -174,12 +174,14 @@ class Fold:
     def _read_law(self, where: str, event: Event) -> dict[str, float]:
         active = [name for name, active in self.active.items() if active]
         choice = some_names(where, event, "arms") or active
-        epsilon = 0.0 if event.get("frozen") else self.epsilon
+        epsilon = 0.0 if event.get("pinned") else self.epsilon
         law = {name: epsilon / len(choice) for name in choice}
-        for name, share in numbers(where, event, "shares").items():
+        for name, chance in numbers(where, event, "agent_probabilities").items():
             if name not in law:
-                raise InputError(f"{where}, shares", display(name), f"arms of that time: {', '.join(choice)}")
-            law[name] += (1 - epsilon) * share
+                raise InputError(
+                    f"{where}, agent_probabilities", display(name), f"arms of that time: {', '.join(choice)}"
+                )
+            law[name] += (1 - epsilon) * chance
         return law
 
 
@@ -187,9 +189,9 @@ def _apply_later_event(where: str, kind: str, row: Row, event: Event) -> None:
     """Apply an event about an earlier decision."""
     if kind == "reveal" and event.get("context") is not None:
         row.true |= numbers(where, event, "context")
-    elif kind == "void" and event.get("outcome") == "void":
-        row.reward, row.state = None, "void"
-    elif kind == "expire" and event.get("what") == "reward":
+    elif kind == "cancel" and event.get("outcome") == "cancelled":
+        row.reward, row.state = None, "cancelled"
+    elif kind == "expire" and event.get("expired") == "reward":
         row.reward = number_or_none(where, event, "value")
         row.state = "expired" if row.reward is None else "learnt"
     elif kind == "reward" and event.get("outcome") in table.LEARNT:

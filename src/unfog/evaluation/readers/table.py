@@ -41,7 +41,7 @@ from unfog.validation import LONGEST_LOOKED_UP, InputError, display
 
 ONE = ("arm", "reward", "time", "unit")
 LEARNT = ("learnt", "waits")  # outcomes of decisions whose reward counts
-OUTCOMES = (*LEARNT, "open", "kept", "void", "expired", "dropped", "erased")
+OUTCOMES = (*LEARNT, "open", "kept", "cancelled", "expired", "dropped", "erased")
 OUTCOME = "outcome"  # the column that has it
 TAKES = ("columns", "arms", "coordinates", "probability")  # the options that apply to a table
 PIECE = 50_000  # rows of a CSV file that are read at a time

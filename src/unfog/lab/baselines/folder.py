@@ -1,6 +1,6 @@
 """The folder of a suite: a run folder for each problem, the request, and the table once the suite is done.
 
-    baselines-001/suite.json    the request, and the fingerprint of the code
+    baselines-001/suite.json    the request, and the hash of the code
     baselines-001/PROBLEM       a run folder (lab/storage.py); beside it -slow, -dear, -tuning and -tuned
     baselines-001/table.txt     the table for people
     baselines-001/table.json    the ratios, and a hash of table.txt; it exists once the suite is done
@@ -37,7 +37,7 @@ from unfog.lab import run_folder
 from unfog.lab.baselines.report import Comparison, from_plain, plain
 from unfog.lab.prepare import Plan
 from unfog.lab.run import Progress, keep, open_run
-from unfog.lab.run_folder import LAYOUT, UNFINISHED, LayoutError, fingerprint, in_this_layout, manifest
+from unfog.lab.run_folder import LAYOUT, UNFINISHED, LayoutError, code_hash, in_this_layout, manifest
 from unfog.validation import InputError
 from unfog.version import __version__
 
@@ -56,7 +56,7 @@ def identity(request: dict[str, Any]) -> dict[str, Any]:
         "layout": LAYOUT,
         "request": request,
         "unfog": __version__,
-        "code": fingerprint(),
+        "code": code_hash(),
     }
     return dict(json.loads(json.dumps(contents)))  # as it is read back
 

@@ -181,28 +181,28 @@ class PostgresBackend:
         if problem != self.only:
             return None
         last = "SELECT COALESCE(max(seq), 0) FROM event WHERE problem = %s AND epoch <= %s"
-        sql = "SELECT seq, fingerprint, blob, checksum FROM snapshot WHERE problem = %s AND seq <= "
+        sql = "SELECT seq, snapshot_key, blob, checksum FROM snapshot WHERE problem = %s AND seq <= "
         sql += f"({last}) ORDER BY seq DESC"
         with self.using() as connection:
-            for seq, fingerprint, blob, crc in connection.execute(
+            for seq, snapshot_key, blob, crc in connection.execute(
                 sql, (self.number, *self._own), binary=True
             ):
-                if snapshot_checksum(problem, seq, fingerprint, blob) == crc:
-                    return seq, fingerprint, blob
+                if snapshot_checksum(problem, seq, snapshot_key, blob) == crc:
+                    return seq, snapshot_key, blob
         return None
 
-    def keep(self, problem: str, seq: int, fingerprint: str, blob: bytes) -> None:
+    def keep(self, problem: str, seq: int, snapshot_key: str, blob: bytes) -> None:
         """Store a snapshot, and delete all but the two newest; other problems are ignored."""
         if problem != self.only:
             return
         sql = (
             "INSERT INTO snapshot VALUES (%s, %s, %s, %b, %s) ON CONFLICT (problem, seq) DO UPDATE SET"
-            " fingerprint = excluded.fingerprint, blob = excluded.blob, checksum = excluded.checksum"
+            " snapshot_key = excluded.snapshot_key, blob = excluded.blob, checksum = excluded.checksum"
         )
-        crc = snapshot_checksum(problem, seq, fingerprint, blob)
+        crc = snapshot_checksum(problem, seq, snapshot_key, blob)
         older = "SELECT seq FROM snapshot WHERE problem = %s ORDER BY seq DESC LIMIT 1 OFFSET 1"
         with self.using() as connection:
-            connection.execute(sql, (self.number, seq, fingerprint, blob, crc))
+            connection.execute(sql, (self.number, seq, snapshot_key, blob, crc))
             sql = f"DELETE FROM snapshot WHERE problem = %s AND seq < ({older})"
             connection.execute(sql, (self.number, self.number))
 

@@ -74,7 +74,7 @@ TABLES = (
     "CREATE UNIQUE INDEX event_key ON event (problem, key) WHERE key IS NOT NULL",
     "CREATE INDEX event_decision ON event (problem, decision) WHERE decision IS NOT NULL",
     "CREATE TABLE snapshot (problem INTEGER NOT NULL REFERENCES problem, seq BIGINT NOT NULL,"
-    " fingerprint TEXT NOT NULL, blob BYTEA NOT NULL, checksum BIGINT NOT NULL, PRIMARY KEY (problem, seq))",
+    " snapshot_key TEXT NOT NULL, blob BYTEA NOT NULL, checksum BIGINT NOT NULL, PRIMARY KEY (problem, seq))",
     'CREATE TABLE owner (problem TEXT COLLATE "C" PRIMARY KEY, epoch BIGINT NOT NULL, url TEXT,'
     " lease_until TIMESTAMPTZ NOT NULL, opening BIGINT NOT NULL DEFAULT 0)",
 )

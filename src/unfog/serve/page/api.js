@@ -55,7 +55,7 @@ const query = (given) => {
 };
 
 export const problems = () => get("v1/problems");
-export const about = (name) => get(problem(name));
+export const describe = (name) => get(problem(name));
 export const diagnostics = (name) => get(`${problem(name)}/diagnostics`);
 export const belief = (name, unit) => get(`${problem(name)}/belief${query({ unit })}`);
 

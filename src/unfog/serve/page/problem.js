@@ -31,7 +31,7 @@ export function make(name, chosen, navigate) {
   const refresh = async () => {
     const asked = wanted;
     const [problem, diagnostics, belief] = await Promise.all([
-      api.about(name),
+      api.describe(name),
       api.diagnostics(name),
       api.belief(name, asked.unit),
     ]);
@@ -53,7 +53,7 @@ function mark({ unit, all }, problem, found) {
     found.rewards,
     found.revealed,
     found.late_contexts,
-    found.voided,
+    found.cancelled,
     found.expired,
     problem.shadows,
     problem.arms,
@@ -154,8 +154,8 @@ function told({ problem, diagnostics }) {
         ),
       ]
     : [];
-  if (problem.frozen)
-    found.push(el("p", { class: "banner" }, `Frozen: every decision takes “${problem.frozen}”.`));
+  if (problem.pinned)
+    found.push(el("p", { class: "banner" }, `Pinned: every decision takes “${problem.pinned}”.`));
   const notes = new Set([problem.note, ...(diagnostics.notes ?? [])].filter(Boolean));
   return [...found, ...[...notes].map((note) => el("p", { class: "banner" }, note))];
 }

@@ -28,7 +28,7 @@ export function make() {
     );
     drawn.classList.add("stacked");
     put(frame.holder, drawn);
-    frame.lead(el("p", {}, lead(belief.bias_of)));
+    frame.lead(el("p", {}, lead(belief.bias_label)));
     frame.look(
       "If most of the weight is on one row that is not as told, check that first: the noise that was told, or a sensor that drifts. Weight on many rows means that readings do not say yet.",
     );

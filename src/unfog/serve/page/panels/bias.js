@@ -50,7 +50,7 @@ function given(name, tracks, data) {
 }
 
 function whose({ unit, diagnostics }) {
-  const said = unit === null ? diagnostics.bias_of || "the sensor" : `unit ${unit}`;
+  const said = unit === null ? diagnostics.bias_label || "the sensor" : `unit ${unit}`;
   return `${said[0].toUpperCase()}${said.slice(1)}.`;
 }
 

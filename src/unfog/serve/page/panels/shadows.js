@@ -11,7 +11,7 @@ const FIELDS = ["agreement", "mean", "low", "high", "count", "effective"];
 export function make() {
   const frame = panel("shadows", "Shadows beside the agent that is obeyed");
   const update = ({ problem, history }) => {
-    const found = ["", ...history.shadows].filter((name) => history.shadow[name]);
+    const found = ["", ...history.shadows].filter((name) => history.estimates[name]);
     if (!history.shadows.length)
       put(
         frame.holder,
@@ -21,7 +21,7 @@ export function make() {
           "No shadow decides beside it. One can be added at any time; it learns from then on.",
         ),
       );
-    else put(frame.holder, compared(found, history.shadow, problem.agent));
+    else put(frame.holder, compared(found, history.estimates, problem.agent));
     frame.lead(
       history.shadows.length &&
         el(
@@ -34,7 +34,7 @@ export function make() {
       "A shadow whose interval lies to the right of the other would have earned more. Intervals that overlap decide nothing yet; a small effective number of decisions says the same.",
     );
     const cells = (name) =>
-      FIELDS.map((field) => exact(history.shadow[name][field], from("history", "shadow", name, field)));
+      FIELDS.map((field) => exact(history.estimates[name][field], from("history", "estimates", name, field)));
     frame.numbers(
       table(
         "Agents on the same decisions",
@@ -56,7 +56,7 @@ function compared(names, values, agent) {
   const axis = first === last ? [first - 1, last + 1] : [first, last];
   return rows(
     names.map((name) => {
-      const where = (field) => from("history", "shadow", name, field);
+      const where = (field) => from("history", "estimates", name, field);
       const said = [
         number(values[name].mean, where("mean")),
         name === "" ? null : [" · agrees in ", percent(values[name].agreement, where("agreement"))],

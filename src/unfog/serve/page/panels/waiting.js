@@ -16,7 +16,7 @@ const COUNTS = {
   answered: "rewards in time",
   expired: "no reward in time",
   late: "reports too late",
-  voided: "void",
+  cancelled: "cancelled",
   revealed: "true contexts",
   late_contexts: "true contexts too late",
   dropped: "rewards without their true context",
