@@ -32,7 +32,7 @@ from benchmarks.logs import ACTIONS, World, best, logs, policy, truth, with_one
 from benchmarks.peers.run import ROOT, machine
 from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.evaluate import evaluate_policies
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.sensor import CURVES, READ, sensor
 from unfog.maths.arrays import Array
 
@@ -50,7 +50,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def batches(world: World, number: int, learns: bool) -> Iterator[list[Log]]:
+def batches(world: World, number: int, learns: bool) -> Iterator[list[DecisionLog]]:
     """Logs, so many at a time."""
     for start in range(0, number, BATCH):
         yield logs(world, min(BATCH, number - start), ROUNDS, learns=learns, seed=1000 + start)
@@ -118,7 +118,7 @@ def against(values: Array, names: list[str], their: dict[str, Array], worth: flo
     }
 
 
-def obp(batch: list[Log], rewards: list[Array]) -> dict[str, Array]:
+def obp(batch: list[DecisionLog], rewards: list[Array]) -> dict[str, Array]:
     """What obp says of these logs; nothing where its environment is not there."""
     if not OBP.exists():
         return {}

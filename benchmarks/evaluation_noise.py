@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.logs import D, K, World, best, logs, with_one
 from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.evaluate import evaluate_policies
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.maths.arrays import Array
 
 WORLD = World(shared=True, revealed=1.0, away=0.0)
@@ -38,7 +38,7 @@ def worth() -> float:
     return float(scores[np.arange(DRAWS), best(WORLD, noisy)].mean())
 
 
-def values(log: Log) -> list[float]:
+def values(log: DecisionLog) -> list[float]:
     """Of one log whose true contexts are all known, in the order of ASKED."""
     rule, blind = {"best": table(log.noisy)}, log._replace(true=None)
     assert log.true is not None
@@ -56,7 +56,7 @@ def values(log: Log) -> list[float]:
     return [ips, slopes, dm, dr, denoised, mixed(log, rule["best"]), exact]
 
 
-def mixed(log: Log, policy: Array) -> float:
+def mixed(log: DecisionLog, policy: Array) -> float:
     """The mistake: least squares on true contexts, arm by arm, asked about readings."""
     assert log.true is not None
     theta = [

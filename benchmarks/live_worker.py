@@ -24,7 +24,7 @@ import numpy as np
 
 import unfog
 from unfog.live.backend import Row
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 
 DIM, ARMS = 5, 40
@@ -120,7 +120,7 @@ def log_of(folder: Path, features: str, events: int) -> tuple[Path, int]:
 def big(folder: Path, features: str, events: int) -> dict[str, Any]:
     """Import into the log, fold, start from the log and from a snapshot."""
     path, _ = log_of(folder, features, events)
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         rows = list(log.read("bench"))
     return {
         "events": len(rows),
@@ -131,7 +131,7 @@ def big(folder: Path, features: str, events: int) -> dict[str, Any]:
 
 def written(folder: Path, rows: list[Row]) -> dict[str, float]:
     """Rows into a log of their own."""
-    with Log(SqliteBackend(folder / "import.unfog")) as log:
+    with EventLog(SqliteBackend(folder / "import.unfog")) as log:
 
         def work() -> None:
             for start in range(0, len(rows), 10_000):

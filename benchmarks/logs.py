@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unfog.channel.channel import Channel
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.maths.arrays import Array, Ints
 
 D, K = 3, 5
@@ -98,7 +98,7 @@ def truth(world: World, rounds: int = 4_000_000, seed: int = 1) -> float:
     return total / rounds
 
 
-def logs(world: World, number: int, rounds: int, *, learns: bool, seed: int) -> list[Log]:
+def logs(world: World, number: int, rounds: int, *, learns: bool, seed: int) -> list[DecisionLog]:
     """So many, drawn side by side."""
     rng = np.random.default_rng([seed, int(learns)])
     true, noisy = world.contexts(rng, number, rounds)
@@ -112,7 +112,7 @@ def logs(world: World, number: int, rounds: int, *, learns: bool, seed: int) -> 
     reward = np.take_along_axis(score, arm[..., None], -1)[..., 0] + noise
     shown = rng.random((number, rounds)) < world.revealed
     return [
-        Log(
+        DecisionLog(
             ("x", "y", "z"),
             tuple("abcde"),
             noisy[i],

@@ -22,12 +22,12 @@ from starlette.routing import Route
 
 from unfog.live import Store, snapshot
 from unfog.live.backend import Change, Row
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.snapshot import content
 from unfog.live.sqlite import SqliteBackend
 from unfog.live.state import State
 from unfog.serve import server
-from unfog.serve.auth import Open
+from unfog.serve.auth import LocalhostOnly
 from unfog.serve.service import Service, Single
 from unfog.serve.settings import Settings
 
@@ -80,7 +80,7 @@ def main(path: str, port: int, what: str) -> None:
         return
     backend = Nowhere(path, "normal") if what == "none" else SqliteBackend(path, what)
     snapshot.content = timed
-    service = Service(Single(Store(Log(backend), None)), Settings(rate=1e9), Open())
+    service = Service(Single(Store(EventLog(backend), None)), Settings(rate=1e9), LocalhostOnly())
     server.run(service, socket.create_server(("127.0.0.1", port), backlog=2048), lambda: None)
     print(json.dumps(pauses))
 

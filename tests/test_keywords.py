@@ -12,7 +12,7 @@ from unfog.adapters.gymnasium import make
 from unfog.adapters.obp import to_obp
 from unfog.adapters.sklearn import Denoiser
 from unfog.live.problem import Problem
-from unfog.serve.client import Remote
+from unfog.serve.client import RemoteProblem
 from unfog.validation import InputError, check_keywords
 
 MODULES = "unfog", "unfog.live", "unfog.features", "unfog.serve", "unfog.worlds", "unfog.adapters.wrap"
@@ -40,7 +40,7 @@ def public_calls() -> Iterator[tuple[str, Callable[..., Any]]]:
             member = getattr(import_module(module), name)
             if callable(member) and name not in CONTRACTS:
                 yield from calls_of(name, member)
-    for kind in (Problem, Remote):
+    for kind in (Problem, RemoteProblem):
         yield from calls_of(kind.__name__, kind)
 
 

@@ -16,7 +16,7 @@ from unfog.live.commands import Command
 from unfog.live.config import GivenTerms, with_terms
 from unfog.live.errors import StoreError
 from unfog.live.history import number_of
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.memory import MemoryBackend
 from unfog.live.problem import Problem
 from unfog.live.processor import Done, Processor
@@ -68,7 +68,7 @@ class Bandit(Problem):
     ) -> Processor:
         self._backend = backend
         self._keep = None if keep is None else validation.count("keep", keep, 1, LAST)
-        return Processor(Log(backend), clock)
+        return Processor(EventLog(backend), clock)
 
     @classmethod
     def load(cls, path: str | Path, *, clock: Callable[[], float] | None = None) -> Self:
@@ -142,7 +142,7 @@ class Bandit(Problem):
     def replay(self, verify: bool = False) -> Replayed:
         """Compare the state with its events; with `verify`, every decision is made again, too."""
         self._check_complete("cannot be replayed")
-        return snapshot.replayed(self.processor, self.name, verify)
+        return snapshot.replay(self.processor, self.name, verify)
 
     def batch(self) -> AbstractContextManager[None]:
         """Let no other thread come between the calls of this one."""

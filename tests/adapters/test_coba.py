@@ -15,7 +15,7 @@ from tests.problems import random_problem
 from unfog.adapters.coba import CobaEnvironment, CobaLearner, CobaLog, CobaRegret
 from unfog.adapters.gymnasium import Env
 from unfog.adapters.simulation import Decider
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.maths.arrays import Array
 from unfog.simulation import play
 
@@ -108,13 +108,15 @@ def test_a_learner_goes_on_where_it_was_in_another_process() -> None:
             one.learn(context, action, context[0], chance, **more)
 
 
-def _log() -> Log:
+def _log() -> DecisionLog:
     rng = np.random.default_rng(4)
     arm, noisy = rng.integers(0, 4, 120), rng.normal(1.0, 2.0, (120, 3))
     chances = np.full((120, 4), 0.25)
     reward = noisy[:, 0] * (arm == 1) + rng.normal(0, 0.3, 120)
     names = ("a", "b", "c", "d")
-    return Log(("x", "y", "z"), names, noisy, arm, reward, np.full(120, 0.25), chances, true=noisy - 7.0)
+    return DecisionLog(
+        ("x", "y", "z"), names, noisy, arm, reward, np.full(120, 0.25), chances, true=noisy - 7.0
+    )
 
 
 def test_a_log_is_evaluated_by_coba() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.problems import spd
 from unfog.channel.channel import Channel
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.maths.arrays import Array, Ints
 
 NAMES = ("steps", "sleep", "mood", "pulse")
@@ -58,7 +58,9 @@ class World:
         true, noisy = self.contexts(n, np.random.default_rng(99))
         return float(np.vecdot(self.policy(noisy), self.scores(true)).mean())
 
-    def log(self, n: int, seed: int, *, shown: float = 0.0, lost: float = 0.0, uniform: bool = False) -> Log:
+    def log(
+        self, n: int, seed: int, *, shown: float = 0.0, lost: float = 0.0, uniform: bool = False
+    ) -> DecisionLog:
         """One log; a share of true contexts is shown, a share of coordinates lost."""
         rng = np.random.default_rng(seed)
         true, noisy = self.contexts(n, rng)
@@ -68,4 +70,6 @@ class World:
         reward = self.scores(true)[np.arange(n), arm] + 0.3 * rng.standard_normal(n)
         told = np.where(rng.random((n, 1)) < shown, true, np.nan) if shown else None
         names = tuple("abcdefg"[: self.arms])
-        return Log(NAMES[: self.d], names, noisy, arm, reward, chance[np.arange(n), arm], chance, told)
+        return DecisionLog(
+            NAMES[: self.d], names, noisy, arm, reward, chance[np.arange(n), arm], chance, told
+        )

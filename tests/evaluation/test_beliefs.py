@@ -7,13 +7,13 @@ from tests.evaluation.logs import channel
 from unfog.agents.denoise.incomplete import Incomplete
 from unfog.channel.channel import Channel
 from unfog.evaluation.beliefs import infer_by_round, infer_contexts, units_of
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.maths.arrays import Array, Bools
 
 NAN = np.nan
 
 
-def gappy(d: int = 2, n: int = 7) -> Log:
+def gappy(d: int = 2, n: int = 7) -> DecisionLog:
     """Gaps, truths whole, in part and not at all, three units, one of them with a single round."""
     rng = np.random.default_rng(5)
     noisy, true = rng.normal(2.0, 1.5, (n, d)), rng.normal(1.0, 1.5, (n, d))
@@ -22,10 +22,10 @@ def gappy(d: int = 2, n: int = 7) -> Log:
     true[3, 0] = true[4, 1] = NAN
     unit = np.array([0, 1, 0, 1, 0, 1, 2])
     arm = np.zeros(n, np.intp)
-    return Log(("x", "y"), ("a",), noisy, arm, np.zeros(n), np.ones(n), true=true, unit=unit)
+    return DecisionLog(("x", "y"), ("a",), noisy, arm, np.zeros(n), np.ones(n), true=true, unit=unit)
 
 
-def joint(told: Channel, log: Log, number: int, *, own_truth: bool) -> tuple[Array, Array]:
+def joint(told: Channel, log: DecisionLog, number: int, *, own_truth: bool) -> tuple[Array, Array]:
     """A round's context: the Gaussian of biases, contexts and readings, given all that is known."""
     n, d = log.noisy.shape
     assert log.unit is not None
@@ -93,7 +93,7 @@ def test_patterns_of_many_coordinates_are_told_apart() -> None:
     noisy, true = np.ones((4, d)), np.full((4, d), NAN)
     noisy[1, d - 1] = noisy[3, 0] = NAN
     true[2, d - 1] = 7.0
-    log = Log((), ("a",), noisy, np.zeros(4, np.intp), np.zeros(4), np.ones(4), true=true)
+    log = DecisionLog((), ("a",), noisy, np.zeros(4, np.intp), np.zeros(4), np.ones(4), true=true)
     there = Channel(told, one + 0.5, one, 1e-9 * one, told)
     found = infer_contexts(there, log).mean
     for t in range(4):
@@ -102,11 +102,11 @@ def test_patterns_of_many_coordinates_are_told_apart() -> None:
     assert 0.1 < found[1, d - 1] < found[0, d - 1] < found[2, d - 1]
 
 
-def readings(gaps: Bools, scale: float = 1.0) -> Log:
+def readings(gaps: Bools, scale: float = 1.0) -> DecisionLog:
     rng = np.random.default_rng(2)
     noisy = rng.multivariate_normal([3.0, -40.0], [[1.0, 9.0], [9.0, 100.0]], len(gaps)) * scale
     rest = np.zeros(len(gaps), np.intp), np.zeros(len(gaps)), np.ones(len(gaps))
-    return Log(("x", "y"), ("a",), np.where(gaps, NAN, noisy), *rest)
+    return DecisionLog(("x", "y"), ("a",), np.where(gaps, NAN, noisy), *rest)
 
 
 def test_without_a_channel_readings_stand_for_themselves() -> None:

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chisquare
 
 from unfog.evaluation import checks
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.maths.arrays import Array, Ints
 
 ARMS = ("a", "b", "c", "d")
@@ -28,10 +28,10 @@ def learning(logs: int, rounds: int, seed: int) -> tuple[Array, Ints]:
     return np.stack(laws, axis=1), np.stack(arms, axis=1)
 
 
-def log_of(law: Array, arm: Ints, own: Array | None = None, every: bool = True) -> Log:
+def log_of(law: Array, arm: Ints, own: Array | None = None, every: bool = True) -> DecisionLog:
     n = len(arm)
     own = law[np.arange(n), arm] if own is None else own
-    return Log(("x",), ARMS, np.zeros((n, 1)), arm, np.zeros(n), own, law if every else None)
+    return DecisionLog(("x",), ARMS, np.zeros((n, 1)), arm, np.zeros(n), own, law if every else None)
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_few_large_weights_are_no_misfit(arms: int, floor: float, rounds: int) -
         law = peaked(dice, rounds, arms, floor)
         arm = (law.cumsum(axis=1)[:, :-1] < dice.random((rounds, 1))).sum(axis=1)
         names, none = tuple(map(str, range(arms))), np.zeros(rounds)
-        log = Log(("x",), names, none[:, None], arm, none, law[np.arange(rounds), arm])
+        log = DecisionLog(("x",), names, none[:, None], arm, none, law[np.arange(rounds), arm])
         said += not checks.by_weight(log).fits
     assert said <= 2
 

@@ -7,12 +7,12 @@ from tests.each import each
 from tests.evaluation.logs import World
 from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.evaluate import evaluate_policies
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 
 WORLD = World(d=2, arms=3)
 
 
-def shown(log: Log, known: np.ndarray) -> Log:
+def shown(log: DecisionLog, known: np.ndarray) -> DecisionLog:
     assert log.true is not None
     return log._replace(true=np.where(known[:, None], log.true, np.nan))
 
@@ -49,7 +49,7 @@ def test_what_became_known_is_looked_at(how: str, said: str, alone: bool) -> Non
         assert notes[0].startswith(f"Careful: {said}")
 
 
-def looked_at_again(seed: int, n: int = 2000) -> Log:
+def looked_at_again(seed: int, n: int = 2000) -> DecisionLog:
     """Contexts become known where the reward was good; one arm pays c + d/2, the other nothing."""
     rng = np.random.default_rng(seed)
     true = rng.standard_normal((n, 2))
@@ -59,7 +59,7 @@ def looked_at_again(seed: int, n: int = 2000) -> Log:
     arm = (rng.random(n) < chance[:, 1]).astype(int)
     reward = arm * (true @ [1.0, 0.5]) + 0.3 * rng.standard_normal(n)
     own = chance[np.arange(n), arm]
-    return shown(Log(("a", "b"), ("no", "yes"), noisy, arm, reward, own, chance, true), reward > 0.3)
+    return shown(DecisionLog(("a", "b"), ("no", "yes"), noisy, arm, reward, own, chance, true), reward > 0.3)
 
 
 def test_doubly_robust_is_right_where_rewards_decide_what_becomes_known() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.evaluation.logs import World, drawn
 from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.evaluate import evaluate_policies
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.maths.arrays import Array
 
 WORLD = World(d=2, arms=3)
@@ -17,7 +17,7 @@ LOGS, ROUNDS, BLOCKS = 120, 400, 10
 NAMES = ["dr", "snips", "ips"]
 
 
-def learning(seed: int) -> Log:
+def learning(seed: int) -> DecisionLog:
     """After every block the logger is greedy for the arms' mean rewards so far; the floor is 0.3."""
     rng = np.random.default_rng([3, seed])
     true, noisy = WORLD.contexts(ROUNDS, rng)
@@ -30,10 +30,10 @@ def learning(seed: int) -> Log:
             chance[rows] = 0.1 + 0.7 * np.eye(3)[np.argmax(sums)]
         arm[rows] = drawn(chance[rows], rng)
     every = np.arange(ROUNDS)
-    return Log(("x", "y"), ("a", "b", "c"), noisy, arm, score[every, arm], chance[every, arm], chance)
+    return DecisionLog(("x", "y"), ("a", "b", "c"), noisy, arm, score[every, arm], chance[every, arm], chance)
 
 
-def found(world: World, policies: Any, logs: Iterable[Log]) -> tuple[Array, Array, Array]:
+def found(world: World, policies: Any, logs: Iterable[DecisionLog]) -> tuple[Array, Array, Array]:
     """Values and ends of intervals, (logs, estimators) each."""
     rows = []
     for log in logs:
@@ -43,7 +43,7 @@ def found(world: World, policies: Any, logs: Iterable[Log]) -> tuple[Array, Arra
     return value, low, high
 
 
-def alone(log: Log) -> Log:
+def alone(log: DecisionLog) -> DecisionLog:
     """With the probability of the drawn arm alone."""
     return log._replace(probabilities=None)
 

@@ -11,18 +11,18 @@ from tests.evaluation.logs import World
 from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.estimators import ESTIMATORS, Case, Clipped, Switch, choose_cut
 from unfog.evaluation.intervals import value
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.model import Predicted
 from unfog.maths.arrays import Array
 
 WORLD = World(d=2, arms=3)
 
 
-def case(log: Log, policy: Array, predicted: Predicted) -> Case:
+def case(log: DecisionLog, policy: Array, predicted: Predicted) -> Case:
     return Case(policy, log.arm, log.reward, log.probability, lambda: predicted)
 
 
-def ways(log: Log, paid: Array) -> Iterator[tuple[float, Log]]:
+def ways(log: DecisionLog, paid: Array) -> Iterator[tuple[float, DecisionLog]]:
     """Every sequence of arms with its probability, and the log that it would have made."""
     assert log.probabilities is not None
     every = np.arange(log.rounds)

@@ -11,7 +11,7 @@ from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.estimators import ESTIMATORS, Case
 from unfog.evaluation.evaluate import evaluate_policies
 from unfog.evaluation.intervals import adaptive, value
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.validation import InputError
 
 WORLD = World(d=2, arms=3)
@@ -77,7 +77,7 @@ def test_with_one_probability_known_all_rounds_weigh_alike() -> None:
     assert any("drawn arm alone" in note for note in found.attrs["notes"])
 
 
-def extremes() -> list[tuple[str, Log]]:
+def extremes() -> list[tuple[str, DecisionLog]]:
     log = WORLD.log(40, 3)
     law = np.tile([1.0, 0.0, 0.0], (40, 1))
     certain = log._replace(arm=np.zeros(40, np.intp), probability=np.ones(40), probabilities=law)
@@ -96,7 +96,7 @@ def extremes() -> list[tuple[str, Log]]:
 
 @each("told", [True, False])
 @each("name, log", extremes())
-def test_odd_logs_have_values(name: str, log: Log, told: bool) -> None:
+def test_odd_logs_have_values(name: str, log: DecisionLog, told: bool) -> None:
     """Finite ones, or none where nothing can be said; where rewards are constant, that constant."""
     policies = ["logger", "uniform", "always:a", "fitted", "fitted-noisy", "naive"]
     found = evaluate_policies(

@@ -10,7 +10,7 @@ import pytest
 from tests.each import each
 from tests.evaluation.readers import logs
 from tests.live.ground import opened, problem
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.readers import Columns, read, to_obp
 from unfog.evaluation.readers import table as tables
 from unfog.live import decision_table
@@ -233,7 +233,7 @@ def test_rows_of_other_lengths(
     assert str(error.value) == words
 
 
-def spoilt(**parts: Any) -> Log:
+def spoilt(**parts: Any) -> DecisionLog:
     return logs.simulated(12)._replace(**parts)
 
 
@@ -257,7 +257,7 @@ def spoilt(**parts: Any) -> Log:
         (spoilt(arms=("a", "b", "c", "a")), "arms: a, b, c, a; allowed: each arm once"),
     ],
 )
-def test_a_log_made_by_hand(log: Log, words: str) -> None:
+def test_a_log_made_by_hand(log: DecisionLog, words: str) -> None:
     with pytest.raises(InputError, match=f"^{words}"):
         read(log)
 

@@ -12,7 +12,7 @@ from tests.live.ground import Hand, opened
 from unfog.agents.round import Decision
 from unfog.agents.runner import Runner
 from unfog.evaluation.context import EvaluationContext
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.policies import log_agent, teach
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
@@ -21,7 +21,7 @@ N, EPSILON = 30, 0.2
 WORLD = World(d=2, arms=3)
 
 
-def lived(path: Path) -> tuple[Log, dict[str, Array]]:
+def lived(path: Path) -> tuple[DecisionLog, dict[str, Array]]:
     """Thirty live rounds of two units with gaps and true contexts, and what everyone would have done.
 
     Rewards have mean 0 and variance 1, as an agent is taught them.
@@ -56,7 +56,9 @@ def lived(path: Path) -> tuple[Log, dict[str, Array]]:
             said["gaps"].append([made.shadows["gaps"]["probabilities"].get(name, 0.0) for name in names])
     told = np.where(shown[:, None], true, np.nan)
     rows = np.arange(N)
-    log = Log(("steps", "sleep"), ("a", "b", "c"), noisy, arm, reward, chance[rows, arm], chance, told)
+    log = DecisionLog(
+        ("steps", "sleep"), ("a", "b", "c"), noisy, arm, reward, chance[rows, arm], chance, told
+    )
     return log._replace(unit=unit), {name: np.array(rows) for name, rows in said.items()}
 
 

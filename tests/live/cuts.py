@@ -6,14 +6,14 @@ from pathlib import Path
 from tests.live.rows import copied
 from unfog.live.backend import Row
 from unfog.live.errors import StoreError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 
 
 def opened(path: Path) -> list[Row] | None:
     """Every row, or None where a StoreError named the file."""
     try:
-        with Log(SqliteBackend(path, "normal")) as log:
+        with EventLog(SqliteBackend(path, "normal")) as log:
             return list(log.read())
     except StoreError as error:
         named = path.name in str(error)

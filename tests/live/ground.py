@@ -7,7 +7,7 @@ import numpy as np
 
 import unfog
 from unfog.live import Problem, Store
-from unfog.live.snapshot import digest, folded
+from unfog.live.snapshot import apply_rows, digest
 from unfog.maths.arrays import Array
 
 CHANNEL = {
@@ -44,7 +44,7 @@ def replayed(live: Store | Problem, name: str = "p") -> str:
     """The hash of what the log says; what is remembered is left as it is."""
     processor = live.processor
     processor.log.commit(processor.log.last, processor.log.epoch)
-    return digest(folded(processor.made(name), processor.log.read(name))[0])
+    return digest(apply_rows(processor.made(name), processor.log.read(name))[0])
 
 
 def theta(live: Store | Problem, name: str = "p") -> tuple[Array, Array]:

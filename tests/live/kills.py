@@ -56,7 +56,7 @@ def deciders_killed(path: Path, kills: int, chance: random.Random) -> dict[str, 
         with decider.opened(path, lambda: 0.0) as store:
             whole = {name: len([*store.events(name)]) for name in store.names()}
             quick += sum(
-                snapshot.restored(store.processor.log, name, store.processor.made(name))[1] < whole[name]
+                snapshot.restore_state(store.processor.log, name, store.processor.made(name))[1] < whole[name]
                 for name in whole
             )
             check_events(store, acknowledged)

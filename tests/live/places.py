@@ -6,7 +6,7 @@ from typing import Protocol
 import psycopg
 
 from unfog.live.backend import Row
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.postgres.backend import PostgresBackend
 from unfog.live.postgres.connection import Connect, Pool, plain
 from unfog.live.postgres.ownership import Owners
@@ -16,10 +16,10 @@ from unfog.live.sqlite import SqliteBackend
 class Ground(Protocol):
     """Where logs are opened one after the other."""
 
-    def open(self, sync: str = "full") -> Log:
+    def open(self, sync: str = "full") -> EventLog:
         """The log of the problem "walks"."""
 
-    def said(self, log: Log, statement: str) -> list[tuple[object, ...]]:
+    def said(self, log: EventLog, statement: str) -> list[tuple[object, ...]]:
         """What the database answers to a statement over the connection of a log."""
 
 
@@ -29,10 +29,10 @@ class Files:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def open(self, sync: str = "full") -> Log:
-        return Log(SqliteBackend(self.path, sync))
+    def open(self, sync: str = "full") -> EventLog:
+        return EventLog(SqliteBackend(self.path, sync))
 
-    def said(self, log: Log, statement: str) -> list[tuple[object, ...]]:
+    def said(self, log: EventLog, statement: str) -> list[tuple[object, ...]]:
         assert isinstance(log.backend, SqliteBackend)
         return log.backend.alone.execute(statement).fetchall()
 
@@ -56,10 +56,10 @@ class Database:
     def __init__(self, dsn: str) -> None:
         self.dsn = dsn
 
-    def open(self, sync: str = "full") -> Log:
-        return Log(Alone(self.dsn, "walks", owned(self.dsn, "walks"), sync))
+    def open(self, sync: str = "full") -> EventLog:
+        return EventLog(Alone(self.dsn, "walks", owned(self.dsn, "walks"), sync))
 
-    def said(self, log: Log, statement: str) -> list[tuple[object, ...]]:
+    def said(self, log: EventLog, statement: str) -> list[tuple[object, ...]]:
         assert isinstance(log.backend, PostgresBackend)
         with log.backend.using() as connection:
             cursor = connection.execute(statement)
@@ -78,9 +78,9 @@ def owned(dsn: str, problem: str) -> int:
     return epoch
 
 
-def log_at(dsn: str, problem: str, epoch: int, connect: Connect = plain) -> Log:
+def log_at(dsn: str, problem: str, epoch: int, connect: Connect = plain) -> EventLog:
     """The log of an owner."""
-    return Log(Alone(dsn, problem, epoch, connect=connect))
+    return EventLog(Alone(dsn, problem, epoch, connect=connect))
 
 
 def contents(ground: Ground) -> list[Row]:

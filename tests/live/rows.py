@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 from unfog.live.backend import Row
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 
 WRITER = Path(__file__).with_name("writer.py")
 TEXT = '{"note": "' + "the context of a walk " * 20 + '"}'
 
 
-def made(log: Log, count: int = 1, problem: str = "walks", text: str = TEXT) -> list[Row]:
+def made(log: EventLog, count: int = 1, problem: str = "walks", text: str = TEXT) -> list[Row]:
     """Rows that follow the last one of a log, each with a decision and a key of its own."""
     numbers = range(log.last + 1, log.last + 1 + count)
     return [
@@ -21,7 +21,7 @@ def made(log: Log, count: int = 1, problem: str = "walks", text: str = TEXT) -> 
     ]
 
 
-def put(log: Log, count: int = 1, problem: str = "walks") -> list[Row]:
+def put(log: EventLog, count: int = 1, problem: str = "walks") -> list[Row]:
     """One commit of new rows."""
     rows = made(log, count, problem)
     log.commit(log.add(rows), log.epoch)
@@ -30,11 +30,11 @@ def put(log: Log, count: int = 1, problem: str = "walks") -> list[Row]:
 
 def contents(path: Path) -> list[Row]:
     """What a log has that is opened anew."""
-    with Log(SqliteBackend(path, "normal")) as log:
+    with EventLog(SqliteBackend(path, "normal")) as log:
         return list(log.read())
 
 
-def settings(log: Log) -> dict[str, object]:
+def settings(log: EventLog) -> dict[str, object]:
     """What SQLite says of the connection that commits."""
     assert isinstance(log.backend, SqliteBackend)
     names = ("synchronous", "journal_mode", "locking_mode", "secure_delete", "application_id", "user_version")
@@ -45,7 +45,7 @@ def killed_store(folder: Path, commits: int) -> Path:
     """A store whose holder was killed after so many commits: its last rows are in the write-ahead log."""
     folder.mkdir()
     path = folder / "walks.unfog"
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         put(log, 3)
     command = [sys.executable, str(WRITER), str(path), "commits", str(commits)]
     subprocess.run(command, check=False, capture_output=True, timeout=60)

@@ -12,7 +12,7 @@ import unfog
 from tests.live.ground import ARMS, CHANNEL, COORDINATES, opened, problem
 from tests.live.nonsense import throw
 from unfog.live import Problem
-from unfog.live.snapshot import replayed
+from unfog.live.snapshot import replay
 from unfog.validation import InputError
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**5000
@@ -79,4 +79,4 @@ def fuzz(path: Path, kind: int, number: int, seed: int = 0, place: str = "file")
         done, refused = throw(live, number, 10 * seed + kind, **BROUGHT if "arm_size" in KINDS[kind] else {})
         assert refused > 0.8 * number
         assert done > 0
-        assert replayed(live.processor, "p", verify=True).same
+        assert replay(live.processor, "p", verify=True).same

@@ -10,7 +10,7 @@ from tests.live.cuts import cut, opened, tail
 from tests.live.rows import contents, copied, killed_store, put
 from unfog.live.backend import Row
 from unfog.live.errors import StoreError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 
 STEP = 997
@@ -44,7 +44,7 @@ def test_a_cut_write_ahead_log_gives_a_prefix(killed: Path, whole: list[Row], tm
 def test_a_cut_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "store" / "walks.unfog"
     path.parent.mkdir()
-    with Log(SqliteBackend(path, "normal")) as log:
+    with EventLog(SqliteBackend(path, "normal")) as log:
         rows = [row for i in range(200) for row in put(log, 1, f"p{i % 3}")]
     lengths = tail(path, STEP)
     found = cut(path, "", lengths, tmp_path / "copy")
@@ -62,7 +62,7 @@ def damaged(path: Path, chance: random.Random, ending: str) -> None:
 
 def by_problem(path: Path) -> dict[str, list[Row]] | None:
     try:
-        with Log(SqliteBackend(path, "normal")) as log:
+        with EventLog(SqliteBackend(path, "normal")) as log:
             return {name: list(log.read(name)) for name in log.names()}
     except StoreError:
         return None
@@ -73,7 +73,7 @@ def test_a_changed_bit_is_noticed(tmp_path: Path) -> None:
     """All rows or an error, read as a whole and problem by problem (which goes by way of an index)."""
     path = tmp_path / "store" / "walks.unfog"
     path.parent.mkdir()
-    with Log(SqliteBackend(path, "normal")) as log:
+    with EventLog(SqliteBackend(path, "normal")) as log:
         rows = [row for i in range(60) for row in put(log, 1, f"p{i % 3}")]
     parted = {f"p{i}": rows[i::3] for i in range(3)}
     chance, noticed = random.Random(3), 0
@@ -101,13 +101,13 @@ def test_a_changed_bit_in_the_write_ahead_log_gives_a_prefix(
 
 def test_damage_that_is_met_while_reading_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "walks.unfog"
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         put(log, 100)
     content = path.read_bytes()
     assert content.count(b"context of a walk") > 1000
     place = content.index(b"context of a walk")
     path.write_bytes(content[:place] + b"C" + content[place + 1 :])
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         with pytest.raises(
             StoreError, match=rf"^{path}: rows after 0 could not be read: .*row \d+ is damaged$"
         ):
@@ -125,11 +125,11 @@ def changed(path: Path, *statements: str) -> None:
 
 def test_rows_that_are_missing_are_missed(tmp_path: Path) -> None:
     path = tmp_path / "walks.unfog"
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         for i in range(20):
             put(log, 1, f"p{i % 2}")
     changed(path, "DELETE FROM event WHERE seq = 9")
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         for problem in (None, "p0"):
             with pytest.raises(StoreError, match=r"could not be read: .*rows are missing after row"):
                 list(log.read(problem))
@@ -138,7 +138,7 @@ def test_rows_that_are_missing_are_missed(tmp_path: Path) -> None:
 
 def test_last_rows_that_only_an_index_knows_are_missed(tmp_path: Path) -> None:
     path = tmp_path / "walks.unfog"
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         put(log, 20)
     changed(
         path,
@@ -150,13 +150,13 @@ def test_last_rows_that_only_an_index_knows_are_missed(tmp_path: Path) -> None:
     with pytest.raises(
         StoreError, match=r"cannot be opened: .*rows are missing after row 12, or their index"
     ):
-        Log(SqliteBackend(path))
+        EventLog(SqliteBackend(path))
 
 
 def test_damage_that_sqlite_cannot_even_quote(tmp_path: Path) -> None:
     path = tmp_path / "walks.unfog"
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         put(log)
     path.write_bytes(path.read_bytes().replace(b"CREATE TABLE note", b"CREATE \xd5ABLE note"))
     with pytest.raises(StoreError, match=r"walks.unfog cannot be opened: "):
-        Log(SqliteBackend(path))
+        EventLog(SqliteBackend(path))

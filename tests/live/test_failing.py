@@ -16,35 +16,35 @@ from tests.live.power import shim
 from tests.live.rows import WRITER, contents, made, put
 from unfog.live.backend import Row
 from unfog.live.errors import StoreError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 
 
-def commit(log: Log) -> None:
+def commit(log: EventLog) -> None:
     log.commit(log.add(made(log, 2)), log.epoch)
 
 
-def keep(log: Log) -> None:
+def keep(log: EventLog) -> None:
     log.keep("walks", 3, "f", b"blob")
 
 
-def rewrite(log: Log) -> None:
+def rewrite(log: EventLog) -> None:
     first = next(log.read(upto=1))
     log.rewrite([first._replace(body="{}", key=None), *made(log)])
 
 
-def expected(do: Callable[[Log], None], rows: list[Row], log: Log) -> list[Row]:
+def expected(do: Callable[[EventLog], None], rows: list[Row], log: EventLog) -> list[Row]:
     """The rows as they are if it was done."""
     if do is commit:
         return rows + made(log, 2)
     return rows if do is keep else [rows[0]._replace(body="{}", key=None), *rows[1:], *made(log)]
 
 
-def tried(path: Path, do: Callable[[Log], None], first: int, times: int, late: bool) -> bool:
+def tried(path: Path, do: Callable[[EventLog], None], first: int, times: int, late: bool) -> bool:
     """One call on a disk that fails `times` times from its first-th statement on; whether it got so far."""
     disk = Disk()
     path.unlink(missing_ok=True)
-    with Log(SqliteBackend(path, "normal", connect=disk.connect)) as log:
+    with EventLog(SqliteBackend(path, "normal", connect=disk.connect)) as log:
         old = put(log, 3)
         new, said = expected(do, old, log), ""
         disk.fail(range(first, first + times), late)
@@ -67,7 +67,7 @@ def tried(path: Path, do: Callable[[Log], None], first: int, times: int, late: b
 @pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("do", [commit, keep, rewrite])
-def test_every_statement_fails_in_turn(tmp_path: Path, do: Callable[[Log], None], late: bool) -> None:
+def test_every_statement_fails_in_turn(tmp_path: Path, do: Callable[[EventLog], None], late: bool) -> None:
     path, first = tmp_path / "walks.unfog", 1
     while tried(path, do, first, 1, late):
         for times in (2, 5, 14, 100):
@@ -78,13 +78,13 @@ def test_every_statement_fails_in_turn(tmp_path: Path, do: Callable[[Log], None]
 
 def test_every_statement_of_an_opening_fails_in_turn(tmp_path: Path) -> None:
     path, first = tmp_path / "walks.unfog", 1
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         rows = put(log, 3)
     while True:
         disk = Disk()
         disk.fail([first])
         try:
-            Log(SqliteBackend(path, connect=disk.connect)).close()
+            EventLog(SqliteBackend(path, connect=disk.connect)).close()
         except StoreError as error:
             assert "disk I/O error" in str(error)  # noqa: PT017
         else:
@@ -99,7 +99,7 @@ def test_an_interruption_is_a_failure_too(tmp_path: Path) -> None:
     for late in (False, True):
         disk = Disk()
         disk.error = KeyboardInterrupt
-        with Log(SqliteBackend(tmp_path / f"{late}.unfog", connect=disk.connect)) as log:
+        with EventLog(SqliteBackend(tmp_path / f"{late}.unfog", connect=disk.connect)) as log:
             rows = put(log, 2)
             disk.fail([3], late)
             with pytest.raises(KeyboardInterrupt):
@@ -113,7 +113,7 @@ def test_an_interruption_is_a_failure_too(tmp_path: Path) -> None:
 def test_a_row_of_an_epoch_that_has_ended_is_not_taken_for_another(tmp_path: Path) -> None:
     """Numbers of rows that were never kept are given out again; who waits for the old one is not told yes."""
     disk = Disk()
-    with Log(SqliteBackend(tmp_path / "walks.unfog", connect=disk.connect)) as log:
+    with EventLog(SqliteBackend(tmp_path / "walks.unfog", connect=disk.connect)) as log:
         put(log, 2)
         ticket, epoch = log.add(made(log)), log.epoch
         log.add(made(log))
@@ -131,7 +131,7 @@ def test_a_row_of_an_epoch_that_has_ended_is_not_taken_for_another(tmp_path: Pat
 
 def test_what_is_not_known_is_said_and_found_out_later(tmp_path: Path) -> None:
     disk = Disk()
-    with Log(SqliteBackend(tmp_path / "walks.unfog", connect=disk.connect)) as log:
+    with EventLog(SqliteBackend(tmp_path / "walks.unfog", connect=disk.connect)) as log:
         put(log, 2)
         ticket, epoch = log.add(made(log)), log.epoch
         disk.fail(
@@ -155,7 +155,7 @@ def test_threads_on_a_disk_that_fails_now_and_then(tmp_path: Path) -> None:
     path, chance = tmp_path / "walks.unfog", random.Random(2)
     disk, guard, kept, refused = Disk(), threading.Lock(), {}, set()
 
-    def work(log: Log, name: int) -> None:
+    def work(log: EventLog, name: int) -> None:
         for i in range(40):
             key = f"{name}-{i}"
             try:
@@ -170,7 +170,7 @@ def test_threads_on_a_disk_that_fails_now_and_then(tmp_path: Path) -> None:
                 with contextlib.suppress(StoreError):  # then the next one tries
                     list(log.read(after=log.committed))
 
-    with Log(SqliteBackend(path, "normal", connect=disk.connect)) as log:
+    with EventLog(SqliteBackend(path, "normal", connect=disk.connect)) as log:
         disk.fail({chance.randrange(2000) for _ in range(150)})
         threads = [threading.Thread(target=work, args=(log, name)) for name in range(8)]
         for thread in threads:
@@ -186,7 +186,7 @@ def test_threads_on_a_disk_that_fails_now_and_then(tmp_path: Path) -> None:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    with Log(SqliteBackend(tmp_path / "walks.unfog")) as log:
+    with EventLog(SqliteBackend(tmp_path / "walks.unfog")) as log:
         rows = put(log, 3)
         assert isinstance(log.backend, SqliteBackend)
         log.backend.alone.execute("PRAGMA max_page_count = 20")
@@ -231,7 +231,7 @@ def test_every_write_sync_and_rename_fails_in_turn(tmp_path: Path) -> None:
 
 def test_a_file_that_is_moved_away_takes_no_rows(tmp_path: Path) -> None:
     path, away = tmp_path / "walks.unfog", tmp_path / "away"
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         rows = put(log, 2)
         path.rename(away)
         with pytest.raises(StoreError, match=r"was moved or taken away while it was open"):
@@ -247,7 +247,7 @@ def test_a_file_that_is_moved_away_takes_no_rows(tmp_path: Path) -> None:
 
 def test_a_write_ahead_log_that_is_removed_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "walks.unfog"
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         rows = put(log, 5)
         path.with_name("walks.unfog-wal").unlink()
         with pytest.raises(StoreError, match=r"walks.unfog-wal was moved or taken away while it was open"):

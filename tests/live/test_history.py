@@ -15,7 +15,7 @@ from tests.live.ground import COORDINATES, Hand, opened, problem
 from tests.live.remembering import Clinic, mean, same, weight
 from unfog.live import NotFoundError, Problem, StoreError, history
 from unfog.live.backend import Row
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 from unfog.validation import InputError
 
@@ -175,9 +175,11 @@ def test_who_comes_back_late_does_not_read_what_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "MOST", 10)
-    read, rows = Log.read, list[int]()
+    read, rows = EventLog.read, list[int]()
 
-    def counted(log: Log, name: str | None = None, after: int = 0, upto: int | None = None) -> Iterator[Row]:
+    def counted(
+        log: EventLog, name: str | None = None, after: int = 0, upto: int | None = None
+    ) -> Iterator[Row]:
         for row in read(log, name, after, upto):
             rows.append(row.seq)
             yield row
@@ -188,7 +190,7 @@ def test_who_comes_back_late_does_not_read_what_is_not_kept(
             for _ in range(number):
                 p.decide([1.0, 2.0])
             with monkeypatch.context() as patch:
-                patch.setattr(Log, "read", counted)
+                patch.setattr(EventLog, "read", counted)
                 assert p.history()["kept"] == min(number, 10)
         assert len(rows) == 1 + 5 + 10
 
@@ -203,7 +205,7 @@ def test_a_caller_sees_nothing_that_came_after_it_asked(tmp_path: Path) -> None:
         p.decide([1.0, 2.0], arms=["d"])
         first, last = p.history()["points"]["arm"]
         assert last == 3
-        with store.processor.ring("p").filled(around, upto) as kept:
+        with store.processor.recent_decisions("p").filled(around, upto) as kept:
             assert kept.data[history.ARM].tolist() == [first]
 
 
@@ -307,7 +309,9 @@ def test_after_a_commit_that_failed_it_is_made_anew(tmp_path: Path, monkeypatch:
     with clinic.store:
         clinic.play(40)
         before = clinic.live.history()
-        clinic.store.processor.ring("p")._columns.kept[history.REWARD] = 7.0  # as of rows that were not kept
+        clinic.store.processor.recent_decisions("p")._columns.kept[history.REWARD] = (
+            7.0  # as of rows that were not kept
+        )
         disk.fail(range(1, 3))
         with pytest.raises(StoreError):
             clinic.live.decide([1.0, 2.0])

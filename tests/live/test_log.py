@@ -10,7 +10,7 @@ from tests.live.rows import made, put
 from unfog.live import log as module
 from unfog.live.backend import Row
 from unfog.live.errors import ConflictError, KeyForgottenError, StoreError
-from unfog.live.log import SIZE, Log
+from unfog.live.log import SIZE, EventLog
 from unfog.validation import InputError
 
 
@@ -172,7 +172,7 @@ def test_eight_threads_are_durable_in_order_and_once(ground: Ground) -> None:
     acknowledged: list[tuple[int, str]] = []
     guard = threading.Lock()
 
-    def work(log: Log, name: int) -> None:
+    def work(log: EventLog, name: int) -> None:
         for i in range(60):
             with guard:
                 row = made(log)[0]._replace(key=f"{name}-{i}")

@@ -16,7 +16,7 @@ from tests.live.faults import Disk, failure
 from tests.live.ground import problem, replayed
 from unfog.live import Problem, Store, StoreError, snapshot, transfer
 from unfog.live.errors import ImportInProgressError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 
 READING = [0.5, -1.0]
@@ -64,7 +64,7 @@ def _disk() -> Disk:
 
 @pytest.fixture(name="store")
 def _store(tmp_path: Path, disk: Disk) -> Iterator[Store]:
-    store = Store(Log(SqliteBackend(tmp_path / "walks.unfog", "normal", connect=disk.connect)))
+    store = Store(EventLog(SqliteBackend(tmp_path / "walks.unfog", "normal", connect=disk.connect)))
     yield store
     Call(store.close).end()
 
@@ -103,7 +103,7 @@ def test_a_snapshot_has_only_what_the_log_has(
     Call(store.processor.cache.save).end()
     store.processor.cache._since.clear()  # so that closing writes no other snapshot
     store.close()
-    with Store(Log(SqliteBackend(tmp_path / "walks.unfog", "normal"))) as again:
+    with Store(EventLog(SqliteBackend(tmp_path / "walks.unfog", "normal"))) as again:
         reopened = again.problem("p")
         assert reopened.pending() == [lost]
         assert reopened.state_hash() == replayed(reopened)
@@ -294,7 +294,7 @@ def test_an_import_of_erased_events_goes_on_after_a_start(tmp_path: Path) -> Non
     """What is reported of an erased decision counts for nothing, whatever is in the snapshot."""
 
     def opened(name: str) -> Store:
-        return Store(Log(SqliteBackend(tmp_path / f"{name}.unfog", "normal")))
+        return Store(EventLog(SqliteBackend(tmp_path / f"{name}.unfog", "normal")))
 
     with opened("first") as store:
         live = problem(store, reward_window="30m")

@@ -18,7 +18,7 @@ from tests.live.places import Database, contents, log_at, owned
 from tests.live.rows import made, put
 from unfog import live
 from unfog.live.errors import NotFoundError, OwnershipLostError, ServedElsewhereError, StoreError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.postgres import connection, ownership
 from unfog.live.postgres.backend import PostgresBackend
 from unfog.live.postgres.ownership import Owner, Owners, Shared
@@ -106,15 +106,15 @@ def test_what_became_of_the_last_row_is_known_after_a_takeover(postgres: str) ->
         assert asked(postgres, "SELECT count(*) FROM event WHERE key = 'k3'") == [(int(late),)]
 
 
-def do_commit(log: Log, name: str) -> None:
+def do_commit(log: EventLog, name: str) -> None:
     log.commit(log.add(made(log, 2, name)), log.epoch)
 
 
-def do_keep(log: Log, name: str) -> None:
+def do_keep(log: EventLog, name: str) -> None:
     log.keep(name, 3, "f", b"blob")
 
 
-def do_rewrite(log: Log, name: str) -> None:
+def do_rewrite(log: EventLog, name: str) -> None:
     log.rewrite([next(log.read(upto=1))._replace(body="{}", key=None), *made(log, 1, name)])
 
 

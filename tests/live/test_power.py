@@ -17,7 +17,7 @@ from tests.live.faults import Disk
 from tests.live.power import Record, images, restored, traced
 from tests.live.rows import made
 from unfog.live.errors import StoreError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 
 
@@ -26,7 +26,7 @@ def lost(folder: Path, done: list[Record]) -> tuple[int, int]:
     moments = missing = 0
     for acknowledged, files in images(done, random.Random(1)):
         try:
-            with Log(SqliteBackend(restored(files, folder / "cut"), "normal")) as log:
+            with EventLog(SqliteBackend(restored(files, folder / "cut"), "normal")) as log:
                 keys = [row.key for row in log.read()]
         except StoreError:
             keys = []
@@ -67,7 +67,7 @@ def test_commit_returns_after_a_commit_that_syncs(tmp_path: Path) -> None:
         reached.set()
         assert go_on.wait(10)
 
-    with Log(SqliteBackend(tmp_path / "walks.unfog", connect=disk.connect)) as log:
+    with EventLog(SqliteBackend(tmp_path / "walks.unfog", connect=disk.connect)) as log:
         ticket = log.add(made(log))
 
         def work() -> None:

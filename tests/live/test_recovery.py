@@ -127,7 +127,7 @@ def damage(path: Path, place: int) -> None:
 
 def read_anew(path: Path, player: Player, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
     """What is remembered of the problem by another start, and how many events it had to read for that."""
-    fold, counts = snapshot.folded, list[int]()
+    fold, counts = snapshot.apply_rows, list[int]()
 
     def counting(*given: Any) -> Any:
         state, found = fold(*given)

@@ -15,9 +15,9 @@ from unfog.live.snapshot import Replayed
 
 def beside(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], times: int = 1) -> list[int]:
     """Have something done by another thread, to its end, when a replay has read the log; how often it was."""
-    fold, done, others = snapshot.folded, list[int](), list[threading.Thread]()
+    fold, done, others = snapshot.apply_rows, list[int](), list[threading.Thread]()
 
-    def folded(*told: Any) -> Any:
+    def apply_rows(*told: Any) -> Any:
         found = fold(*told)
         if len(done) < times and threading.current_thread() not in others:  # they read the log, too
             thread = threading.Thread(target=work, daemon=True)
@@ -28,7 +28,7 @@ def beside(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], times: i
             done.append(len(done))
         return found
 
-    monkeypatch.setattr(snapshot, "folded", folded)
+    monkeypatch.setattr(snapshot, "apply_rows", apply_rows)
     return done
 
 
@@ -98,6 +98,6 @@ def test_who_reads_the_log_ends_when_it_is_closed(tmp_path: Path, monkeypatch: p
         store.close()
         return list(rows)
 
-    monkeypatch.setattr(snapshot, "verified", closed)
+    monkeypatch.setattr(snapshot, "verify_rows", closed)
     with pytest.raises(StoreError, match="was closed"):
         store.replay(verify=True)

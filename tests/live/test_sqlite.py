@@ -16,7 +16,7 @@ from unfog.live import log as module
 from unfog.live import sqlite
 from unfog.live.backend import Row
 from unfog.live.errors import KeyForgottenError, StoreError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 from unfog.validation import InputError
 
@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_reading_by_problem_in_chunks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK", 7)
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         rows = [row for i in range(30) for row in put(log, 1 + i % 3, f"p{i % 4}")]
         assert list(log.read()) == rows
         for name in log.names():
@@ -43,9 +43,9 @@ def test_reading_by_problem_in_chunks(path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_problems_of_a_file_in_the_order_of_their_first_rows(path: Path) -> None:
     for session in range(4):
-        with Log(SqliteBackend(path)) as log:
+        with EventLog(SqliteBackend(path)) as log:
             put(log, 3, f"p{session % 2}")
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         assert log.names() == ["p0", "p1"]
         log.add(made(log, 1, "another"))
         assert log.names() == ["p0", "p1", "another"]
@@ -67,15 +67,15 @@ def test_settings_of_the_connection(path: Path) -> None:
         "user_version": 3,
     }
     for sync, code in (("full", 2), ("normal", 1)):
-        with Log(SqliteBackend(path, sync)) as log:
+        with EventLog(SqliteBackend(path, sync)) as log:
             assert settings(log) == {"synchronous": code, **wanted}
     with pytest.raises(InputError, match=r"^sync: 'off'; allowed: full, normal$"):
-        Log(SqliteBackend(path, "off"))
+        EventLog(SqliteBackend(path, "off"))
 
 
 def test_one_transaction_serves_all_who_wait(path: Path) -> None:
     """While one thread is in its commit the rows of others queue up, and the next commit takes them all."""
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         tickets = [log.add(made(log)) for _ in range(50)]
         commits: list[str] = []
         assert isinstance(log.backend, SqliteBackend)
@@ -87,7 +87,7 @@ def test_one_transaction_serves_all_who_wait(path: Path) -> None:
 
 def test_erased_text_is_nowhere_in_the_file(path: Path) -> None:
     secret = "steps of Ann"
-    log = Log(SqliteBackend(path))
+    log = EventLog(SqliteBackend(path))
     put(log, 40)
     rows = made(log, 5, text=f'{{"secret": "{secret}"}}')
     log.commit(log.add([row._replace(key=f"{secret} {row.seq}") for row in rows]), log.epoch)
@@ -119,7 +119,7 @@ def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
         connection.execute("DROP TABLE old")
         raise sqlite3.OperationalError("no space to rebuild it")
 
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         rows = put(log, 50)
         with monkeypatch.context() as patch:
             patch.setattr(SqliteBackend, "rebuild", failing)
@@ -132,7 +132,7 @@ def test_a_rewriting_that_was_cut_short_is_finished_at_the_next_opening(
     with monkeypatch.context() as patch:
         patch.setattr(SqliteBackend, "rebuild", failing)
         with pytest.warns(UserWarning, match=r"erased text may still be in the file: .*no space"):
-            Log(SqliteBackend(path)).close()
+            EventLog(SqliteBackend(path)).close()
     assert [row.seq for row in contents(path)] == list(range(1, 51))
     assert b"secret" not in path.read_bytes()
 
@@ -141,8 +141,8 @@ FORK = """
 import os, sys
 from unfog.live.sqlite import SqliteBackend
 from unfog.live.backend import Row
-from unfog.live.log import Log
-log = Log(SqliteBackend(sys.argv[1]))
+from unfog.live.log import EventLog
+log = EventLog(SqliteBackend(sys.argv[1]))
 def put():
     log.commit(log.add([Row(log.last + 1, "p", "x", None, None, 1.0, "{}")]), log.epoch)
 put()
@@ -172,7 +172,7 @@ def test_a_copy_of_a_store_that_is_written_meanwhile(path: Path, monkeypatch: py
     monkeypatch.setattr(sqlite, "PAGES", 3)
     monkeypatch.setattr(sqlite, "REST", 0.002)
     copy, during = path.with_name("copy.unfog"), []
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         put(log, 200)
         log.add(made(log))
 
@@ -191,14 +191,14 @@ def test_a_copy_of_a_store_that_is_written_meanwhile(path: Path, monkeypatch: py
         with pytest.raises(InputError, match=r"^path: .*; allowed: a file that does not exist yet$"):
             log.backup(copy)
     assert sorted(os.listdir(path.parent)) == [copy.name, path.name]
-    with Log(SqliteBackend(copy)) as log:
+    with EventLog(SqliteBackend(copy)) as log:
         put(log)
 
 
 def test_a_copy_that_cannot_be_made_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "PAGES", 1)
     copy = path.with_name("copy.unfog")
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         rows = put(log, 50)
 
         @contextlib.contextmanager

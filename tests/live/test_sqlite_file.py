@@ -8,7 +8,7 @@ import pytest
 
 from tests.live.rows import contents, put
 from unfog.live.errors import StoreError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 from unfog.live.sqlite_file import plain
 from unfog.validation import InputError
@@ -24,7 +24,7 @@ def database(path: Path, *statements: str) -> bytes:
 
 def refused(path: Path, said: str) -> None:
     with pytest.raises(StoreError, match=said) as caught:
-        Log(SqliteBackend(path))
+        EventLog(SqliteBackend(path))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -49,7 +49,7 @@ def test_a_database_of_another_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("version", "writer"), [(2, "unfog 0.2 or older"), (4, "a newer unfog")])
 def test_another_version(tmp_path: Path, version: int, writer: str) -> None:
     path = tmp_path / "walks.unfog"
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         put(log)
     before = database(path, "PRAGMA journal_mode = DELETE", f"PRAGMA user_version = {version}")
     message = f"has version {version}, written by {writer}; allowed: version 3; open it with the unfog that"
@@ -67,14 +67,14 @@ def test_places_where_no_store_can_be(tmp_path: Path) -> None:
     refused(tmp_path / ("x" * 300), "cannot be opened: File name too long$")
     for name in ("", "a\0b", 7, None):
         with pytest.raises(InputError, match=r"^path: .*; allowed: the name of a file$"):
-            Log(SqliteBackend(name))
+            EventLog(SqliteBackend(name))
 
 
 def test_an_empty_file_and_one_whose_creation_was_cut_short_become_stores(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text("")
     database(tmp_path / "begun", "PRAGMA journal_mode = WAL")
     for name in ("empty", "begun"):
-        with Log(SqliteBackend(tmp_path / name)) as log:
+        with EventLog(SqliteBackend(tmp_path / name)) as log:
             rows = put(log, 2)
         assert contents(tmp_path / name) == rows
 
@@ -82,9 +82,9 @@ def test_an_empty_file_and_one_whose_creation_was_cut_short_become_stores(tmp_pa
 def test_a_file_that_takes_the_place_of_another_while_it_is_opened(tmp_path: Path) -> None:
     """As when somebody puts a copy in its place: the lock on the old file is worth nothing."""
     path, other = tmp_path / "walks.unfog", tmp_path / "other.unfog"
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         put(log, 5)
-    with Log(SqliteBackend(other)) as log:
+    with EventLog(SqliteBackend(other)) as log:
         rows = put(log, 9)
 
     def connect(place: Path) -> sqlite3.Connection:
@@ -93,7 +93,7 @@ def test_a_file_that_takes_the_place_of_another_while_it_is_opened(tmp_path: Pat
             other.replace(path)
         return connection
 
-    with Log(SqliteBackend(path, connect=connect)) as log:
+    with EventLog(SqliteBackend(path, connect=connect)) as log:
         assert list(log.read()) == rows
         rows += put(log)
     assert contents(path) == rows
@@ -105,7 +105,7 @@ def mode(path: Path) -> int:
 
 def test_a_new_store_is_its_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "walks.unfog"
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         put(log)
         log.backup(tmp_path / "copy.unfog")
         assert {mode(one) for one in tmp_path.glob("*.unfog*") if "holder" not in one.name} == {0o600}
@@ -114,9 +114,9 @@ def test_a_new_store_is_its_owners_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("before", [0o644, 0o600, 0o660])
 def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path, before: int) -> None:
     path = tmp_path / "walks.unfog"
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         put(log)
     path.chmod(before)
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         put(log)
         assert mode(path) == before

@@ -10,14 +10,14 @@ import pytest
 
 from tests.live.rows import WRITER, contents, put
 from unfog.live.errors import StoreLockedError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 
 OPEN = """
 import sys
 from unfog.live.sqlite import SqliteBackend
-from unfog.live.log import Log
-Log(SqliteBackend(sys.argv[1]))
+from unfog.live.log import EventLog
+EventLog(SqliteBackend(sys.argv[1]))
 """
 
 
@@ -36,12 +36,12 @@ def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
         who = rf"process {process.pid} {since}"
         where = "it can be reached at http://127.0.0.1:8123: ask it there with --url http://127.0.0.1:8123"
         with pytest.raises(StoreLockedError, match=rf"^walks.unfog is held by {who}; {where}$"):
-            Log(SqliteBackend(path))
+            EventLog(SqliteBackend(path))
         with pytest.raises(StoreLockedError, match=str(process.pid)):
-            Log(SqliteBackend(path))
+            EventLog(SqliteBackend(path))
         (tmp_path / "walks.unfog-holder").write_text('{"pid": 1')  # it is not written whole yet
         with pytest.raises(StoreLockedError, match=r"^walks.unfog is held by another process; close"):
-            Log(SqliteBackend(path))
+            EventLog(SqliteBackend(path))
     put_and_close(path)
 
 
@@ -55,7 +55,7 @@ def test_a_killed_holder_is_no_holder(tmp_path: Path) -> None:
 
 
 def put_and_close(path: Path) -> None:
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         rows = put(log, 2)
     assert contents(path) == rows
 
@@ -64,13 +64,13 @@ def test_the_same_process_is_refused_and_keeps_its_lock(tmp_path: Path) -> None:
     """Opening the file once more in the same process must not drop the lock that keeps others out."""
     path = tmp_path / "walks.unfog"
     (tmp_path / "link").symlink_to(path)
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         put(log)
         for name in ("walks.unfog", "link", "../" + tmp_path.name + "/walks.unfog"):
             with pytest.raises(
                 StoreLockedError, match=r"^walks.unfog is held by this process already; close"
             ):
-                Log(SqliteBackend(tmp_path / name))
+                EventLog(SqliteBackend(tmp_path / name))
         done = subprocess.run([sys.executable, "-c", OPEN, str(path)], capture_output=True, text=True)
         assert f"StoreLockedError: walks.unfog is held by process {os.getpid()} since" in done.stderr
         put(log)
@@ -78,7 +78,7 @@ def test_the_same_process_is_refused_and_keeps_its_lock(tmp_path: Path) -> None:
 
 
 def test_a_log_that_nobody_closed_holds_nothing_once_it_is_gone(tmp_path: Path) -> None:
-    log = Log(SqliteBackend(tmp_path / "walks.unfog"))
+    log = EventLog(SqliteBackend(tmp_path / "walks.unfog"))
     assert isinstance(log.backend, SqliteBackend)
     log.backend.alone.close()
     del log
@@ -88,8 +88,8 @@ def test_a_log_that_nobody_closed_holds_nothing_once_it_is_gone(tmp_path: Path) 
 MINE = """
 import sys
 from unfog.live.sqlite import SqliteBackend
-from unfog.live.log import Log
-log = Log(SqliteBackend(sys.argv[1]))
+from unfog.live.log import EventLog
+log = EventLog(SqliteBackend(sys.argv[1]))
 print("mine", flush=True)
 sys.stdin.read()
 """

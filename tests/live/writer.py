@@ -20,13 +20,13 @@ from pathlib import Path
 
 from unfog.live.backend import Row
 from unfog.live.errors import StoreError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 
 TEXT = '{"note": "' + "the context of a walk " * 20 + '"}'
 
 
-def put(log: Log, guard: threading.Lock, key: str) -> int:
+def put(log: EventLog, guard: threading.Lock, key: str) -> int:
     with guard:
         seq = log.last + 1
         epoch = log.epoch
@@ -35,7 +35,7 @@ def put(log: Log, guard: threading.Lock, key: str) -> int:
     return seq
 
 
-def threads(log: Log, number: int) -> None:
+def threads(log: EventLog, number: int) -> None:
     guard = threading.Lock()
 
     def work(name: int) -> None:
@@ -48,26 +48,26 @@ def threads(log: Log, number: int) -> None:
         threading.Thread(target=work, args=(name,)).start()
 
 
-def commits(log: Log, number: int) -> None:
+def commits(log: EventLog, number: int) -> None:
     for i in range(number):
         put(log, threading.Lock(), f"own-{i}")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def acknowledged(log: Log, number: int) -> None:
+def acknowledged(log: EventLog, number: int) -> None:
     for i in range(number):
         put(log, threading.Lock(), f"own-{i}")
         os.write(1, f"own-{i}\n".encode())
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def found(log: Log, number: int) -> None:
+def found(log: EventLog, number: int) -> None:
     for row in log.read():
         os.write(1, f"{row.key}\n".encode())
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def faults(log: Log, number: int) -> None:
+def faults(log: EventLog, number: int) -> None:
     """Print for each call that failed whether anything was refused."""
     arm, path = ctypes.CDLL(None).unfog_arm, Path(log.backend.label)
     log.close()
@@ -77,7 +77,7 @@ def faults(log: Log, number: int) -> None:
             said, expected = used(path, call)
             if arm(0, 0):
                 break
-            with Log(SqliteBackend(path)) as again:
+            with EventLog(SqliteBackend(path)) as again:
                 keys = {row.key for row in again.read()}
             assert expected["done"] <= keys, (call, said, expected)
             assert not expected["refused"] & keys, (call, said, expected)
@@ -90,7 +90,7 @@ def used(path: Path, call: int) -> tuple[str, dict[str, set[str]]]:
     said = ""
     expected: dict[str, set[str]] = {"done": set(), "refused": set(), "unknown": set()}
     try:
-        with Log(SqliteBackend(path)) as log:
+        with EventLog(SqliteBackend(path)) as log:
             for key in (f"{call}-{i}" for i in range(3)):
                 try:
                     put(log, threading.Lock(), key)
@@ -104,13 +104,13 @@ def used(path: Path, call: int) -> tuple[str, dict[str, set[str]]]:
     return said, expected
 
 
-def hold(log: Log, number: int) -> None:
+def hold(log: EventLog, number: int) -> None:
     log.announce(f"http://127.0.0.1:{number}" if number else None)
     print("held", flush=True)
     sys.stdin.read()
 
 
-def starve(log: Log, number: int) -> None:
+def starve(log: EventLog, number: int) -> None:
     guard, hard = threading.Lock(), resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (number, hard))
     kept = log.last
@@ -132,4 +132,4 @@ if __name__ == "__main__":
     what = {"threads": threads, "commits": commits, "hold": hold, "starve": starve, "faults": faults}
     what |= {"full": acknowledged, "normal": acknowledged, "found": found}
     sync = "normal" if sys.argv[2] == "normal" else "full"
-    what[sys.argv[2]](Log(SqliteBackend(sys.argv[1], sync)), int(sys.argv[3]))
+    what[sys.argv[2]](EventLog(SqliteBackend(sys.argv[1], sync)), int(sys.argv[3]))

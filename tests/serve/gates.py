@@ -8,7 +8,7 @@ from typing import Any
 from tests.live.faults import Disk
 from tests.serve.running import Running
 from unfog.live import Store
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 
 
@@ -29,7 +29,7 @@ class Gate:
 def opened(path: Path) -> tuple[Store, Disk]:
     """A store on a disk that may fail."""
     disk = Disk()
-    return Store(Log(SqliteBackend(path, "normal", connect=disk.connect)), None), disk
+    return Store(EventLog(SqliteBackend(path, "normal", connect=disk.connect)), None), disk
 
 
 class Asked(threading.Thread):

@@ -20,7 +20,7 @@ from tests.serve.process import free_port
 from tests.serve.running import TERMS
 from unfog.live.errors import StoreError
 from unfog.serve import auth
-from unfog.serve.client import Client, Remote
+from unfog.serve.client import Client, RemoteProblem
 from unfog.serve.key_storage import KeyTable
 
 RUN = [sys.executable, "-c", "from unfog.cli import main; main()"]
@@ -156,7 +156,7 @@ class Load:
             self.wrong.append(repr(error))
 
     def _ask(self, client: Client, number: int) -> None:
-        walks, i = Remote(client, self._name, ""), 0
+        walks, i = RemoteProblem(client, self._name, ""), 0
         while not self._stop.is_set():
             key, context = f"{number}-{i}", {"steps": 0.1 * i % 5, "sleep": -1.0}
             made = self._until_done(client, key, partial(walks.decide, context, unit=f"u{number}"))

@@ -12,7 +12,7 @@ import uvicorn
 
 import unfog
 from unfog.live import Store
-from unfog.serve.auth import Doors, Open
+from unfog.serve.auth import Authentication, LocalhostOnly
 from unfog.serve.server import config
 from unfog.serve.service import Service, Single
 from unfog.serve.settings import Settings
@@ -49,7 +49,7 @@ class Running:
 def running(
     path: Path,
     settings: Settings | None = None,
-    doors: Doors | None = None,
+    doors: Authentication | None = None,
     clock: Any = None,
     port: int = 0,
 ) -> Iterator[Running]:
@@ -62,10 +62,10 @@ def running(
 
 @contextmanager
 def starting(
-    store: Store, settings: Settings | None = None, doors: Doors | None = None, port: int = 0
+    store: Store, settings: Settings | None = None, doors: Authentication | None = None, port: int = 0
 ) -> Iterator[Running]:
     """Serve a store; it may not be ready yet."""
-    service = Service(Single(store), settings or Settings(), doors or Open())
+    service = Service(Single(store), settings or Settings(), doors or LocalhostOnly())
     server = uvicorn.Server(config(service, "127.0.0.1", port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -10,14 +10,14 @@ import time
 import unfog
 from unfog.live import cache
 from unfog.live.backend import Change
-from unfog.live.log import Log
-from unfog.serve.auth import Open
+from unfog.live.log import EventLog
+from unfog.serve.auth import LocalhostOnly
 from unfog.serve.server import bound, run
 from unfog.serve.service import Service, Single
 from unfog.serve.settings import Settings
 
 
-def slow(log: Log, delay: float) -> None:
+def slow(log: EventLog, delay: float) -> None:
     """Let its disk take its time."""
     flush = log._flush
 
@@ -32,7 +32,7 @@ def main(path: str, port: int, delay: float, every: int) -> None:
     cache.SNAPSHOT_EVERY = every
     store = unfog.live.open(path)
     slow(store.processor.log, delay)
-    run(Service(Single(store), Settings(), Open()), bound("127.0.0.1", port), lambda: None)
+    run(Service(Single(store), Settings(), LocalhostOnly()), bound("127.0.0.1", port), lambda: None)
 
 
 if __name__ == "__main__":

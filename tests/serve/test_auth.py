@@ -9,7 +9,7 @@ import pytest
 
 from tests.serve.running import TERMS, Running, running
 from unfog.serve import service as services
-from unfog.serve.auth import Keyed, Open, made
+from unfog.serve.auth import Keyed, LocalhostOnly, made
 from unfog.serve.key_storage import KeyFile
 from unfog.serve.operations import OPERATIONS
 from unfog.serve.settings import Settings
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 def service(path: Path) -> Iterator[Running]:
     """With one problem, and keys."""
     admin = key(path, "admin")
-    with running(path, doors=Keyed(KeyFile(path), unless=Open())) as found:
+    with running(path, doors=Keyed(KeyFile(path), unless=LocalhostOnly())) as found:
         for name in ("walks", "sleep"):
             made = found.http.post("/v1/problems", json={"name": name, **TERMS}, headers=admin)
             assert made.status_code == 201
@@ -109,7 +109,7 @@ def test_a_key_of_one_problem_does_not_reach_others(service: Running, path: Path
 @pytest.mark.slow
 def test_keys_that_come_and_go_are_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "EVERY", 0.05)
-    with running(path, doors=Keyed(KeyFile(path), unless=Open())) as service:
+    with running(path, doors=Keyed(KeyFile(path), unless=LocalhostOnly())) as service:
 
         def status(headers: dict[str, str] | None = None) -> int:
             return service.http.get("/v1/problems", headers=headers).status_code

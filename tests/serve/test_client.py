@@ -18,7 +18,7 @@ from unfog._extras import EXTRA_OF
 from unfog.live import ConflictError, NotFoundError, Problem, Store, StoreError
 from unfog.serve import Client, ServiceError, auth
 from unfog.serve.auth import Keyed
-from unfog.serve.client import Remote
+from unfog.serve.client import RemoteProblem
 from unfog.serve.key_storage import ring_of
 from unfog.serve.settings import Settings
 from unfog.validation import InputError
@@ -48,7 +48,7 @@ def _store(tmp_path: Path, clock: Hand) -> Iterator[Store]:
         yield found
 
 
-def lived(place: Store | Client) -> Problem | Remote:
+def lived(place: Store | Client) -> Problem | RemoteProblem:
     """A problem with decisions of two units, rewarded and not."""
     walks = place.problem("walks", **TERMS)
     made = [walks.decide([i, None if i == 3 else -i], unit="ann" if i % 2 else "bob") for i in range(8)]

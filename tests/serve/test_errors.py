@@ -16,7 +16,7 @@ PYTHON = (
     "None",
     "dictionary",
     "instance",
-    "Ask",
+    "DecisionRequest",
     "valid",
     "should",
     "validation",
@@ -70,9 +70,9 @@ def test_from_python_it_is_none_again(service: Running) -> None:
 
 def test_a_context_may_be_a_list_and_the_description_says_so(service: Running) -> None:
     assert service.http.post(DECIDE, json={"context": [1.0, None]}).status_code == 200
-    context = service.http.get("/openapi.json").json()["components"]["schemas"]["Ask"]["properties"][
-        "context"
-    ]
+    context = service.http.get("/openapi.json").json()["components"]["schemas"]["DecisionRequest"][
+        "properties"
+    ]["context"]
     assert [one["type"] for one in context["anyOf"]] == ["object", "array"]
 
 

@@ -9,12 +9,12 @@ import pytest
 from unfog.live.errors import ServedElsewhereError
 from unfog.serve import forwarding
 from unfog.serve.errors import ServiceError
-from unfog.serve.forwarding import Asked, Away, asked_by
+from unfog.serve.forwarding import Away, ForwardedRequest, forwarded_request
 from unfog.serve.responses import Answer
 
 KEY = "grüße-1".encode()
 HEADERS = ((b"authorization", b"Bearer k"), (b"idempotency-key", KEY))
-ASKED = Asked("POST", b"/v1/problems/p'%7b/decide?x='1%20\"", HEADERS, b"{}")
+ASKED = ForwardedRequest("POST", b"/v1/problems/p'%7b/decide?x='1%20\"", HEADERS, b"{}")
 STREAM = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\none\n\r\n"
 
 
@@ -162,7 +162,7 @@ def test_what_was_passed_on_is_not_passed_on_again() -> None:
         "query_string": b"x=%20",
     }
     headers = {b"authorization": b"Bearer k", b"cookie": b"no", b"content-type": b"application/json"}
-    first = asked_by(scope, headers, b"")
+    first = forwarded_request(scope, headers, b"")
     assert (first.method, first.target) == ("GET", b"/v1/problems/a%20b?x=%20")
     assert dict(first.headers) == {
         b"authorization": b"Bearer k",
@@ -170,5 +170,5 @@ def test_what_was_passed_on_is_not_passed_on_again() -> None:
         b"unfog-forwarded": b"1",
     }
     with pytest.raises(ServiceError, match="asked by another that does not") as found:
-        asked_by(scope, dict(first.headers), b"")
+        forwarded_request(scope, dict(first.headers), b"")
     assert found.value.status == 503

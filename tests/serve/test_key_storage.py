@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from unfog.live.errors import NotFoundError
-from unfog.serve.auth import Key, Keyed, KeysError, Open, found, made
+from unfog.serve.auth import Key, Keyed, KeysError, LocalhostOnly, found, made
 from unfog.serve.key_storage import KeyTable, ring_of, shown
 from unfog.serve.server import doors_of
 from unfog.validation import InputError
@@ -44,7 +44,7 @@ def test_a_database_that_is_not_there_lets_nobody_in() -> None:
         port = closed.getsockname()[1]
     address = f"postgresql://ann:secret@127.0.0.1:{port}/walks"
     with pytest.raises(KeysError, match=rf"^the keys of \S+:{port}/walks cannot be had"):
-        Keyed(ring_of(address), unless=Open())
+        Keyed(ring_of(address), unless=LocalhostOnly())
     assert "secret" not in shown(address)
     assert "ann" not in shown(address)
 

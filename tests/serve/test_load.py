@@ -190,7 +190,7 @@ def test_stopped_under_load(tmp_path: Path) -> None:
         assert process.stop() == 0
         with unfog.live.open(tmp_path / "a.unfog") as store:
             read = [
-                snapshot.restored(store.processor.log, name, store.processor.made(name))[1]
+                snapshot.restore_state(store.processor.log, name, store.processor.made(name))[1]
                 for name in store.names()
             ]
         assert read == [0, 0]

@@ -56,14 +56,14 @@ def test_logs_and_tables_share_their_places() -> None:
 def test_one_replay_at_a_time_and_decisions_meanwhile(
     service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, go_on, read = threading.Event(), threading.Event(), snapshot.folded
+    begun, go_on, read = threading.Event(), threading.Event(), snapshot.apply_rows
 
     def slow(*told: Any) -> Any:
         begun.set()
         assert go_on.wait(10)
         return read(*told)
 
-    monkeypatch.setattr(snapshot, "folded", slow)
+    monkeypatch.setattr(snapshot, "apply_rows", slow)
     found = list[Any]()
     first = threading.Thread(target=lambda: found.append(service.http.post("/v1/problems/walks/replay")))
     first.start()

@@ -15,7 +15,7 @@ from tests.serve.running import Running
 from tests.serve.test_bounds import POST, connected, rest, status
 from unfog.live import snapshot
 from unfog.serve import server
-from unfog.serve.auth import Open
+from unfog.serve.auth import LocalhostOnly
 from unfog.serve.service import Service, Single
 from unfog.serve.settings import Settings
 
@@ -27,7 +27,7 @@ class Stopped(threading.Thread):
 
     def __init__(self, path: Path) -> None:
         super().__init__(daemon=True)
-        self.service = Service(Single(unfog.live.open(path, sync="normal")), Settings(), Open())
+        self.service = Service(Single(unfog.live.open(path, sync="normal")), Settings(), LocalhostOnly())
         self.server = server.Server(self.service, lambda: None)
         self.server.config.port = 0
         self.start()

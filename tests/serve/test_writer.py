@@ -11,14 +11,14 @@ from tests.serve.running import Running, running
 from unfog.live.problem import Problem
 from unfog.serve import app, schemas, writer
 from unfog.serve.operations import FEW, OPERATIONS
-from unfog.serve.writer import Lengths
+from unfog.serve.writer import WorkTimes
 
 DECIDE = next(one for one in OPERATIONS if one.id == "decide")
 ASK = {"context": {"x": 1.0, "y": 2.0}}
 
 
 def test_short_is_what_was_short_lately() -> None:
-    found = Lengths()
+    found = WorkTimes()
     assert not found.is_short("a")
     found.add("a", writer.SHORT / 10)
     assert found.is_short("a")
@@ -35,9 +35,9 @@ def test_short_is_what_was_short_lately() -> None:
 def test_many_arms_in_one_decision_are_not_short(vectors: bool) -> None:
     for number, short in ((FEW, True), (FEW + 1, False)):
         names = [f"a{i}" for i in range(number)]
-        body = schemas.Ask(context={}, arms={one: [1.0] for one in names} if vectors else names)
+        body = schemas.DecisionRequest(context={}, arms={one: [1.0] for one in names} if vectors else names)
         assert DECIDE.short(body) is short
-    assert not DECIDE.short(schemas.Asks(requests=[schemas.Ask(context={})]))
+    assert not DECIDE.short(schemas.DecisionRequests(requests=[schemas.DecisionRequest(context={})]))
 
 
 @pytest.fixture

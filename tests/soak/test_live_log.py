@@ -9,7 +9,7 @@ from tests.live.cuts import cut, opened, tail
 from tests.live.kills import killed_again_and_again
 from tests.live.rows import contents, copied, killed_store, put
 from tests.live.test_damage import by_problem, damaged
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.sqlite import SqliteBackend
 
 
@@ -36,7 +36,7 @@ def test_a_write_ahead_log_cut_at_every_byte(tmp_path: Path) -> None:
 def test_a_file_cut_at_every_byte(tmp_path: Path) -> None:
     path = tmp_path / "store" / "walks.unfog"
     path.parent.mkdir()
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         rows = [row for i in range(200) for row in put(log, 1, f"p{i % 3}")]
     found = cut(path, "", tail(path, 1), tmp_path / "copy")
     assert len(found) == 65537
@@ -49,7 +49,7 @@ def test_a_file_cut_at_every_byte(tmp_path: Path) -> None:
 def test_thousands_of_changed_bits(tmp_path: Path, problems: int) -> None:
     path = tmp_path / "store" / "walks.unfog"
     path.parent.mkdir()
-    with Log(SqliteBackend(path)) as log:
+    with EventLog(SqliteBackend(path)) as log:
         rows = [row for i in range(60) for row in put(log, 1, f"p{i % problems}")]
     parted = {f"p{i}": rows[i::problems] for i in range(problems)}
     chance = random.Random(problems)

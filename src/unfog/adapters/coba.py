@@ -27,7 +27,7 @@ from unfog._extras import explain_missing
 from unfog.adapters.simulation import Choice, Decider, Episode, Reading, features_of
 from unfog.adapters.wrap import context_row, names_or_numbers
 from unfog.agents.agent import Agent
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.maths.arrays import Array
 from unfog.validation import InputError, check_keywords
 from unfog.worlds.problem import Problem
@@ -145,9 +145,9 @@ class CobaLog(Environment):  # type: ignore[misc]
     1000
     """
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: DecisionLog) -> None:
         """Arms are called by their names. True contexts are left out."""
-        if not isinstance(log, Log):
+        if not isinstance(log, DecisionLog):
             raise InputError("log", validation.display(log), LOG)
         self.log = log
 

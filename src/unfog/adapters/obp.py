@@ -10,7 +10,7 @@ Reproducible Off-Policy Evaluation*.
 
 from typing import Any
 
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.readers import to_obp as _to_obp
 from unfog.lab.evaluate import read_log
 from unfog.validation import check_keywords
@@ -34,4 +34,4 @@ def to_obp(log: Any, **options: Any) -> dict[str, Any]:
     >>> feedback["n_rounds"], feedback["n_actions"]
     (1000, 2)
     """
-    return _to_obp(log if isinstance(log, Log) else read_log(log, **options))
+    return _to_obp(log if isinstance(log, DecisionLog) else read_log(log, **options))

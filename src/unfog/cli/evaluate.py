@@ -11,7 +11,7 @@ import typer
 from unfog.cli import common
 
 if TYPE_CHECKING:
-    from unfog.evaluation.log import Log
+    from unfog.evaluation.log import DecisionLog
     from unfog.evaluation.policies import Tick
 
 EXAMPLE = (
@@ -131,7 +131,7 @@ def _report(values: Any, worth: Any, out: Path, stem: str, json: bool) -> None:
             typer.echo("\n\n".join([*tables, "\n".join(["figures:", *(facts["figures"] or ["none"])])]))
 
 
-def _evaluate_sensors(decisions: "Log", alone: str, options: dict[str, Any]) -> Any:
+def _evaluate_sensors(decisions: "DecisionLog", alone: str, options: dict[str, Any]) -> Any:
     from unfog.lab.sensor import STEPS, named, sensor_worth
 
     names = named(alone, decisions.coordinates)
@@ -147,7 +147,7 @@ def _check_features(features: str) -> None:
         raise InputError("features", features, "per_arm; for others, unfog.evaluate(…, actions=…) in Python")
 
 
-def _count_rounds(decisions: "Log", policy_names: Any, estimators: str | None) -> int:
+def _count_rounds(decisions: "DecisionLog", policy_names: Any, estimators: str | None) -> int:
     """How many rounds agents will learn from: each sees the log once, and again if it is replayed."""
     from unfog.evaluation.policies import FIXED
 

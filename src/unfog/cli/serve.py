@@ -19,7 +19,7 @@ from unfog.cli.live.common import Sync
 
 if TYPE_CHECKING:
     from unfog.lab.demo_service import Life
-    from unfog.serve.server import Started, Wanted
+    from unfog.serve.server import ServeOptions, Started
 
 EXAMPLE = (
     "Examples: unfog serve --demo   |   unfog serve --store walks.unfog   |"
@@ -113,7 +113,7 @@ def command(
     """
     if context.invoked_subcommand is not None:
         return
-    from unfog.serve.server import Wanted, serve
+    from unfog.serve.server import ServeOptions, serve
     from unfog.serve.settings import Settings
     from unfog.validation import InputError
 
@@ -128,7 +128,7 @@ def command(
         rate=rate,
         advertise=advertise,
     )
-    wanted = Wanted(store or "", host, port, sync, settings)
+    wanted = ServeOptions(store or "", host, port, sync, settings)
     (serve_demo if demo else serve)(wanted, _announce)
 
 
@@ -224,7 +224,7 @@ def _format_time(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))
 
 
-def serve_demo(wanted: "Wanted", say: "Callable[[Started], None]") -> None:
+def serve_demo(wanted: "ServeOptions", say: "Callable[[Started], None]") -> None:
     """Fill a new store, in a temporary folder by default, and serve it while its sites go on deciding."""
     from unfog.lab import demo_service
     from unfog.lab.progress import bar

@@ -15,7 +15,7 @@ import numpy as np
 
 from unfog.agents.denoise.incomplete import Incomplete, Parameters, State, conditional, context_of, term_of
 from unfog.channel.channel import Channel, Units, keep_units, standard
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, Ints
 
@@ -40,7 +40,7 @@ class Believed(NamedTuple):
         return Context(self.mean[index], cov)
 
 
-def infer_contexts(channel: Channel | None, log: Log, *, own: bool = False) -> Believed:
+def infer_contexts(channel: Channel | None, log: DecisionLog, *, own: bool = False) -> Believed:
     """Beliefs given the whole log: the posterior if there is a channel, else the readings themselves.
 
     In deviations from the mean, or in the caller's `own` units.
@@ -48,7 +48,7 @@ def infer_contexts(channel: Channel | None, log: Log, *, own: bool = False) -> B
     return _use_readings(log, own) if channel is None else _denoise(channel, log, own, seen=False)
 
 
-def infer_by_round(channel: Channel | None, log: Log, *, own: bool = False) -> Believed:
+def infer_by_round(channel: Channel | None, log: DecisionLog, *, own: bool = False) -> Believed:
     """The same, but given only the noisy context of each round, as a policy would see it.
 
     The bias is still estimated from all true contexts.
@@ -61,7 +61,7 @@ def units_of(channel: Channel, own: bool) -> Units:
     return keep_units(channel) if own else standard(channel)
 
 
-def _use_readings(log: Log, own: bool) -> Believed:
+def _use_readings(log: DecisionLog, own: bool) -> Believed:
     """Readings as they are; lost coordinates are filled in from the others of the same reading."""
     lost, d = np.isnan(log.noisy), log.noisy.shape[1]
     mean = mean_reading(log)
@@ -78,7 +78,7 @@ def _use_readings(log: Log, own: bool) -> Believed:
     return Believed(contexts, np.zeros(log.rounds, np.intp), np.zeros((1, d, d)))
 
 
-def mean_reading(log: Log) -> Array:
+def mean_reading(log: DecisionLog) -> Array:
     """The mean of each coordinate (d,); zero for a coordinate that was always lost."""
     present = ~np.isnan(log.noisy)
     return np.asarray(np.where(present, log.noisy, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1))
@@ -90,7 +90,7 @@ def _make_definite(correlation: Array) -> Array:
     return correlation + max(1e-6 - least, 0.0) * np.eye(len(correlation))
 
 
-def _denoise(channel: Channel, log: Log, own: bool, *, seen: bool) -> Believed:
+def _denoise(channel: Channel, log: DecisionLog, own: bool, *, seen: bool) -> Believed:
     """The posterior, given what the whole log says about each unit's bias."""
     units = units_of(channel, own)
     empty = np.zeros(0)

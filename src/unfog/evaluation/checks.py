@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unfog.channel.channel import Channel
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.maths.arrays import Array, Bools, Ints
 
 EDGES = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])
@@ -64,25 +64,25 @@ class Fit(NamedTuple):
         return self.p_value >= SAFE
 
 
-def fits(log: Log) -> tuple[Fit, ...]:
+def fits(log: DecisionLog) -> tuple[Fit, ...]:
     """Every check that the log allows."""
     return (by_weight(log),) if log.probabilities is None else (by_arm(log), by_size(log))
 
 
-def by_arm(log: Log) -> Fit:
+def by_arm(log: DecisionLog) -> Fit:
     """Does each arm come up as often as its probabilities say?"""
     law = _normalise(log)
     return _compare_counts("by_arm", log.arm, law, [f"arm {name!r}" for name in log.arms])
 
 
-def _normalise(log: Log) -> Array:
+def _normalise(log: DecisionLog) -> Array:
     """The probabilities of all arms, rescaled to sum to 1 exactly."""
     law = np.asarray(log.probabilities)
     shares: Array = law / law.sum(axis=1, keepdims=True)
     return shares
 
 
-def by_size(log: Log) -> Fit:
+def by_size(log: DecisionLog) -> Fit:
     """Do arms with small probabilities come up seldom, and those with large ones often?"""
     law = _normalise(log)
     bins = np.searchsorted(EDGES, law, side="right")
@@ -95,7 +95,7 @@ def by_size(log: Log) -> Fit:
     return _compare_counts("by_size", bins[rows, log.arm], sums, names)
 
 
-def by_weight(log: Log) -> Fit:
+def by_weight(log: DecisionLog) -> Fit:
     """Do weights have the mean they must have? For logs with the probability of the drawn arm alone."""
     n, k, weight = log.rounds, len(log.arms), 1 / log.probability
     offered = np.ones((n, k)) if log.offered is None else log.offered.astype(np.float64)
@@ -173,7 +173,7 @@ def _write_sentence(fit: Fit, summary: str) -> str:
     )
 
 
-def misfits(channel: Channel, log: Log) -> list[str]:
+def misfits(channel: Channel, log: DecisionLog) -> list[str]:
     """A sentence for each coordinate whose readings do not vary as the channel says.
 
     The variance of a coordinate's readings, within a unit, must be that of contexts and noise together. If it
@@ -192,7 +192,7 @@ def misfits(channel: Channel, log: Log) -> list[str]:
     return warnings
 
 
-def _estimate_variance(values: Array, log: Log) -> tuple[float, float]:
+def _estimate_variance(values: Array, log: DecisionLog) -> tuple[float, float]:
     """The variance within units, and its standard error."""
     present = ~np.isnan(values)
     unit = np.zeros(log.rounds, np.intp) if log.unit is None else log.unit
@@ -206,7 +206,7 @@ def _estimate_variance(values: Array, log: Log) -> tuple[float, float]:
     return variance, float(np.sqrt(squares.var() / len(squares)))
 
 
-def suspicion(log: Log, surprise: Array) -> str:
+def suspicion(log: DecisionLog, surprise: Array) -> str:
     """Why true contexts should not be used, or empty; `surprise` (n,) are residuals of a model of readings.
 
     The model of rewards may use a true context in its own round: given the noisy context, from which the arm

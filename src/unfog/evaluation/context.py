@@ -17,7 +17,7 @@ from unfog.channel.studies import calibrate_subset
 from unfog.evaluation import model as models
 from unfog.evaluation.beliefs import Believed, infer_by_round, infer_contexts, units_of
 from unfog.evaluation.checks import suspicion
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.model import Data, Predicted, cross_fit
 from unfog.features import FeatureMap
 from unfog.features.per_arm import PerArm
@@ -33,7 +33,12 @@ class EvaluationContext:
     """A log with its channel, features and beliefs: what policies and estimators work on."""
 
     def __init__(
-        self, log: Log, channel: Any = None, features: Any = "per_arm", actions: Any = None, seed: int = 0
+        self,
+        log: DecisionLog,
+        channel: Any = None,
+        features: Any = "per_arm",
+        actions: Any = None,
+        seed: int = 0,
     ) -> None:
         """Check the arguments; nothing else is computed until it is needed."""
         self.log, self.seed = log, seed
@@ -88,7 +93,7 @@ class EvaluationContext:
         return cross_fit(self.data, list(models.forward(self.log.rounds)))
 
 
-def _make_map(features: Any, actions: Any, log: Log) -> FeatureMap:
+def _make_map(features: Any, actions: Any, log: DecisionLog) -> FeatureMap:
     """The feature map for the arms of the log."""
     arms, d = len(log.arms), len(log.coordinates)
     if actions is None:
@@ -107,7 +112,7 @@ def _make_map(features: Any, actions: Any, log: Log) -> FeatureMap:
     return build(values)
 
 
-def _find_channel(channel: Any, log: Log) -> tuple[Channel | None, str]:
+def _find_channel(channel: Any, log: DecisionLog) -> tuple[Channel | None, str]:
     """The channel, or None, and a sentence that says where it comes from."""
     if channel is not None:
         return as_channel(channel, log.coordinates), "The channel is the one that was told."

@@ -32,7 +32,7 @@ Called = Mapping[str, str]
 """The names that fields of a log have in its source, by field."""
 
 
-class Log(NamedTuple):
+class DecisionLog(NamedTuple):
     """n rounds of K arms and d coordinates."""
 
     coordinates: tuple[str, ...]  # d names
@@ -61,7 +61,7 @@ class Log(NamedTuple):
         """Which arms could be drawn, (n, K); None where the log does not say."""
         return None if self.probabilities is None else self.probabilities > 0
 
-    def rows(self, index: Ints | slice) -> "Log":
+    def rows(self, index: Ints | slice) -> "DecisionLog":
         """Some of the rounds."""
         cut: dict[str, Any] = {
             name: value[index] for name, value in self._asdict().items() if isinstance(value, np.ndarray)
@@ -85,7 +85,7 @@ def gaps(values: Array) -> int:
     return int(np.isnan(values).sum())
 
 
-def check_log(log: Log, where: Where, called: Called | None = None) -> Log:
+def check_log(log: DecisionLog, where: Where, called: Called | None = None) -> DecisionLog:
     """Check a log and return it."""
     _check_sizes(log)
     names = dict(called or {})
@@ -100,7 +100,7 @@ def check_log(log: Log, where: Where, called: Called | None = None) -> Log:
     return log
 
 
-def _check_sizes(log: Log) -> None:
+def _check_sizes(log: DecisionLog) -> None:
     """Raise InputError if there are no rows, or if an array does not have the shape that the others imply."""
     n, d, k = len(log.arm), len(log.coordinates), len(log.arms)
     if not n:
@@ -114,7 +114,7 @@ def _check_sizes(log: Log) -> None:
             raise InputError(name, f"the shape {np.shape(values)}", allowed)
 
 
-def _check_arms(log: Log, where: Where) -> None:
+def _check_arms(log: DecisionLog, where: Where) -> None:
     arms = ", ".join(log.arms)
     if len(log.arms) < 2:
         allowed = "two arms at least: with one there is nothing to choose; list those never drawn, too"
@@ -132,7 +132,7 @@ def _check_arms(log: Log, where: Where) -> None:
         raise InputError(where.of(at, "unit"), int(log.unit[at]), "a place in the list of units")
 
 
-def _check_contexts(log: Log, where: Where, names: Called) -> None:
+def _check_contexts(log: DecisionLog, where: Where, names: Called) -> None:
     for part, values in (("context", log.noisy), ("true", log.true)):
         bad = np.abs(values) > LARGEST if values is not None else np.zeros((0, 0), bool)
         if values is None or (at := first(np.any(bad, axis=1, keepdims=True)[:, 0])) is None:
@@ -149,7 +149,7 @@ def _check_finite(values: Array, where: Where, name: str, allowed: str) -> None:
         raise InputError(where.of(at, name), number(values[at]), allowed)
 
 
-def _check_probability(log: Log, where: Where, name: str) -> None:
+def _check_probability(log: DecisionLog, where: Where, name: str) -> None:
     at = first(~((log.probability >= SMALLEST) & (log.probability <= 1)))
     if at is None:
         return
@@ -157,7 +157,7 @@ def _check_probability(log: Log, where: Where, name: str) -> None:
     raise InputError(where.of(at, name), number(log.probability[at]), allowed)
 
 
-def _check_probabilities(log: Log, where: Where) -> None:
+def _check_probabilities(log: DecisionLog, where: Where) -> None:
     probabilities = np.asarray(log.probabilities)
     bad = ~((probabilities >= 0) & (probabilities <= 1))
     at = first(np.any(bad, axis=1, keepdims=True)[:, 0])

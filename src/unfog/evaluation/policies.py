@@ -30,7 +30,7 @@ from unfog.channel.knowledge import Knowledge
 from unfog.evaluation.beliefs import infer_contexts, mean_reading
 from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.intervals import Value
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.model import Data, cross_fit
 from unfog.features.registry import prior
 from unfog.maths.arrays import Array, Ints
@@ -207,7 +207,7 @@ def _make_learner(rule: str, evaluation: EvaluationContext, others: Sequence[str
         raise InputError("policies", f"no policy is called {rule!r}", ALLOWED, suggestion) from None
 
 
-def _make_uniform(log: Log) -> Array:
+def _make_uniform(log: DecisionLog) -> Array:
     if log.offered is None:
         return np.full((log.rounds, len(log.arms)), 1 / len(log.arms))
     return log.offered / log.offered.sum(axis=1, keepdims=True)
@@ -224,19 +224,19 @@ def noisy_model(evaluation: EvaluationContext) -> Array:
     ).rewards
 
 
-def choose_best(rewards: Array, log: Log) -> Array:
+def choose_best(rewards: Array, log: DecisionLog) -> Array:
     """The policy that takes the arm of the highest reward (n, K) among those that were offered."""
     candidates = rewards if log.offered is None else np.where(log.offered, rewards, -np.inf)
     return _choose_always(best(candidates), log)
 
 
-def _choose_always(arms: Any, log: Log) -> Array:
+def _choose_always(arms: Any, log: DecisionLog) -> Array:
     table = np.zeros((log.rounds, len(log.arms)))
     table[np.arange(log.rounds), arms] = 1.0
     return table
 
 
-def _read_table(name: str, rule: Any, log: Log) -> Array:
+def _read_table(name: str, rule: Any, log: DecisionLog) -> Array:
     """The probabilities (n, K) that a caller's function or table gives, checked."""
     field = f"policies.{name}"
     values = np.asarray(rule(log.noisy) if callable(rule) else rule)
@@ -249,7 +249,7 @@ def _read_table(name: str, rule: Any, log: Log) -> Array:
     return table
 
 
-def _find_arms(field: str, values: Any, log: Log) -> list[int]:
+def _find_arms(field: str, values: Any, log: DecisionLog) -> list[int]:
     """Indices of arms given by name; whole numbers are indices, unless arms have such names."""
     by_index = values.dtype.kind in "iu" and not any(name.isdecimal() for name in log.arms)
     known = {i if by_index else name: i for i, name in enumerate(log.arms)}
@@ -303,7 +303,7 @@ def _rename_error(field: str, error: InputError) -> InputError:
     return error.renamed(field)
 
 
-def _make_channel(log: Log) -> Channel:
+def _make_channel(log: DecisionLog) -> Channel:
     """A channel for agents that have none: it centres readings, and the rest of it is never used."""
     identity, mean = np.eye(len(log.coordinates)), mean_reading(log)
     spread = np.where(np.isnan(log.noisy), 0.0, (log.noisy - mean) ** 2).mean(axis=0)

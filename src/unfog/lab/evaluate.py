@@ -18,7 +18,7 @@ import numpy as np
 from unfog import live
 from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.evaluate import DEFAULT_POLICIES, evaluate_policies
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.policies import Tick, silent
 from unfog.evaluation.readers import Columns, read
 from unfog.lab.labels import LOOKS
@@ -109,7 +109,7 @@ def evaluate(
     )
 
 
-def read_log(log: Any, **options: Any) -> Log:
+def read_log(log: Any, **options: Any) -> DecisionLog:
     """Read a log from anything `unfog.evaluate` accepts, including the file of a live store."""
     return read(log, opener=_open_store, **options)
 
@@ -131,7 +131,7 @@ def _open_store(path: Path) -> Iterator[live.Store]:
         yield store
 
 
-def set_scene(log: Log, channel: Any, features: Any, actions: Any, seed: int) -> EvaluationContext:
+def set_scene(log: DecisionLog, channel: Any, features: Any, actions: Any, seed: int) -> EvaluationContext:
     """The log with the channel, features and actions the caller gave, checked."""
     return EvaluationContext(log, channel, features, actions, count("seed", seed, 0, MOST_SEED))
 

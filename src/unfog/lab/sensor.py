@@ -16,7 +16,7 @@ from unfog import validation
 from unfog.evaluation.checks import misfits
 from unfog.evaluation.context import ENOUGH, EvaluationContext
 from unfog.evaluation.intervals import student_reach
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.policies import Tick, silent
 from unfog.evaluation.readers import Columns
 from unfog.evaluation.sensor import (
@@ -147,7 +147,7 @@ def named(alone: str | Sequence[str], coordinates: Sequence[str]) -> list[str]:
     return list(coordinates) if EACH in requested else list(dict.fromkeys(requested))
 
 
-def _describe_needed(log: Log) -> str:
+def _describe_needed(log: DecisionLog) -> str:
     d = len(log.coordinates)
     return (
         "what is known of the noise, as found.channel of unfog.calibrate has it (--channel FILE.json); or"

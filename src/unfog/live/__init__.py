@@ -22,7 +22,7 @@ from unfog.live.errors import (
     StoreError,
     StoreLockedError,
 )
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.problem import Problem
 from unfog.live.requests import Decision, Receipt
 from unfog.live.store import Store
@@ -64,4 +64,4 @@ def open(path: str | Path, *, sync: str = "full", clock: Callable[[], float] | N
         raise InputError("path", repr(path), "the name of a file; unfog.Bandit(...) decides in memory")
     from unfog.live.sqlite import SqliteBackend
 
-    return Store(Log(SqliteBackend(path, sync)), clock)
+    return Store(EventLog(SqliteBackend(path, sync)), clock)

@@ -17,7 +17,7 @@ import numpy as np
 from unfog import validation
 from unfog.features import FeatureMap
 from unfog.live.config import Made
-from unfog.live.requests import Ask
+from unfog.live.requests import DecisionRequest
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
 
@@ -44,7 +44,7 @@ class Arms:
         """The arms that could be chosen when decision `number` was made."""
         return next(names for first, names in reversed(self.eras) if first <= number)
 
-    def check(self, ask: Ask) -> None:
+    def check(self, ask: DecisionRequest) -> None:
         """Raise InputError if the request names arms that do not exist or may not be chosen now."""
         if ask.vectors is not None:
             if not self.made.terms.arm_size:
@@ -68,11 +68,11 @@ class Arms:
         if not self.active.get(name):
             raise InputError(field, repr(name), ", ".join(self.available))
 
-    def choice(self, ask: Ask) -> tuple[str, ...] | list[str]:
+    def choice(self, ask: DecisionRequest) -> tuple[str, ...] | list[str]:
         """The arms that may be chosen in this decision."""
         return self.available if ask.arms is None else ask.arms
 
-    def mask(self, ask: Ask) -> Array | None:
+    def mask(self, ask: DecisionRequest) -> Array | None:
         """True where an arm may be chosen, (1, K); None for all of them."""
         if ask.vectors is not None or (ask.arms is None and len(self.available) == len(self.vectors)):
             return None
@@ -84,7 +84,9 @@ class Arms:
         """The feature map of all arms, or of those that came with this decision."""
         return self.features if vectors is None else self.made.brought(vectors)
 
-    def mixed(self, ask: Ask, index: int, probabilities: Array, uniforms: Array | None) -> dict[str, Any]:
+    def mixed(
+        self, ask: DecisionRequest, index: int, probabilities: Array, uniforms: Array | None
+    ) -> dict[str, Any]:
         """The arm that is taken, its probability, and the agent's own probabilities where they are not zero.
 
         `uniforms` are two uniform random numbers to explore with; None if epsilon is 0.
@@ -97,7 +99,7 @@ class Arms:
         chance = epsilon / len(choice) + (1 - epsilon) * chances.get(arm, 0.0)
         return {"arm": arm, "probability": chance, "agent_probabilities": chances}
 
-    def obeyed(self, ask: Ask, choice: dict[str, Any]) -> dict[str, Any]:
+    def carry_out(self, ask: DecisionRequest, choice: dict[str, Any]) -> dict[str, Any]:
         """The choice that is carried out: the agent's, unless an arm is pinned or somebody else chose."""
         if self.pinned is not None:
             certain = {self.pinned: 1.0}
@@ -135,7 +137,7 @@ class Arms:
             chances[name] += (1 - epsilon) * chance
         return chances
 
-    def refuse(self, body: Mapping[str, Any]) -> None:
+    def check_change(self, body: Mapping[str, Any]) -> None:
         """Raise InputError if this change of arms is impossible."""
         if body.get("add"):
             self._check_added(body["add"])

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from unfog.live import snapshot
 from unfog.live.config import Made
 from unfog.live.errors import ImportInProgressError, StoreError
-from unfog.live.log import Log
-from unfog.live.snapshot import StateCopy, folded
+from unfog.live.log import EventLog
+from unfog.live.snapshot import StateCopy, apply_rows
 from unfog.live.state import State
 
 SNAPSHOT_EVERY = 10_000  # events
@@ -25,7 +25,7 @@ SNAPSHOT_EVERY = 10_000  # events
 class StateCache:
     """The states of one log."""
 
-    def __init__(self, log: Log, lock: threading.RLock, config_of: Callable[[str], Made]) -> None:
+    def __init__(self, log: EventLog, lock: threading.RLock, config_of: Callable[[str], Made]) -> None:
         """Start without states; `config_of` returns the configuration of a problem."""
         self.epoch = log.epoch  # of the log, in which the states were built
         self.saving = threading.Lock()  # held while a snapshot is written, and while a unit is erased
@@ -40,14 +40,14 @@ class StateCache:
 
     def get(self, name: str) -> State:
         """The state of a problem."""
-        self.refuse_reserved(name)
+        self.check_not_reserved(name)
         if self._log.epoch != self.epoch:
             self.clear()
             self.epoch = self._log.epoch
         state = self._states.get(name)
         if state is None:
             self._log.commit(self._log.last, self._log.epoch)
-            state, self._since[name] = snapshot.restored(self._log, name, self._config_of(name))
+            state, self._since[name] = snapshot.restore_state(self._log, name, self._config_of(name))
             self._states[name] = state
         return state
 
@@ -80,7 +80,7 @@ class StateCache:
     def reserved(self, name: str) -> Iterator[None]:
         """Refuse any other use of a problem meanwhile. Takes the lock briefly; inside, it is free."""
         with self._lock:
-            self.refuse_reserved(name)
+            self.check_not_reserved(name)
             self._log.commit(self._log.last, self._log.epoch)
             self._reserved.add(name)
             self.drop(name)
@@ -89,7 +89,7 @@ class StateCache:
         finally:
             self._reserved.discard(name)
 
-    def refuse_reserved(self, name: str) -> None:
+    def check_not_reserved(self, name: str) -> None:
         """Raise ImportInProgressError if the log of this problem is being imported."""
         if name in self._reserved:
             raise ImportInProgressError(f"the log of {name!r} is being taken in; ask again when that is done")
@@ -114,7 +114,9 @@ class StateCache:
             if not self.holds(name, held):
                 return False
             self._log.discard(name)  # a snapshot may have the same error
-            self._states[name], replay = folded(self._config_of(name), self._log.read(name, held.upto), state)
+            self._states[name], replay = apply_rows(
+                self._config_of(name), self._log.read(name, held.upto), state
+            )
             self._since[name] = events + replay.events
             return True
 

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from unfog.live.backend import Row
 from unfog.live.config import module_hash
 from unfog.live.errors import ConflictError, DecisionClosedError, NotFoundError
-from unfog.live.pending import Open, Past
-from unfog.live.requests import Ask
-from unfog.live.state import OBEYED, State
+from unfog.live.pending import Past, PendingDecision
+from unfog.live.requests import DecisionRequest
+from unfog.live.state import PRIMARY, State
 from unfog.validation import InputError
 
 Rows: TypeAlias = Callable[[str], Sequence[Row]]
@@ -62,7 +62,7 @@ class Decide(Command):
     """Choose an arm."""
 
     kind = "decide"
-    ask: Ask
+    ask: DecisionRequest
 
     @property
     def request(self) -> Mapping[str, Any]:
@@ -72,7 +72,7 @@ class Decide(Command):
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
         """An event without a body: the arm is not known yet."""
         state.arms.check(self.ask)
-        state.runners.refuse(self.ask, state.moment(self.ask))
+        state.runners.check_reading(self.ask, state.moment(self.ask))
         return Event(state.id_of(state.number), {})
 
     def apply(self, state: State, event: Event, now: float) -> Event:
@@ -98,11 +98,11 @@ class Report(Command):
         """The id of the decision."""
         return self.decision
 
-    def find(self, state: State, rows: Rows) -> Open | Past:
+    def find(self, state: State, rows: Rows) -> PendingDecision | Past:
         """The decision, from the state if it is open and from the log if it is closed."""
         return state.open.get(self.decision) or Past(self.decision, rows(self.decision))
 
-    def find_valid(self, state: State, rows: Rows) -> Open | Past:
+    def find_valid(self, state: State, rows: Rows) -> PendingDecision | Past:
         """As `find`, but raise DecisionClosedError if the decision was cancelled."""
         record = self.find(state, rows)
         if record.is_cancelled:
@@ -131,7 +131,7 @@ class Reward(Report):
             return self._aggregate(record.paid, state)
         if state.terms.update == "at_close":
             return self._event("kept")
-        waits = isinstance(record, Open) and state.runners.awaits_context(record)
+        waits = isinstance(record, PendingDecision) and state.runners.awaits_context(record)
         return self._event("waits" if waits else "learnt")
 
     def _aggregate(self, paid: float, state: State) -> Event | None:
@@ -196,7 +196,7 @@ class Cancel(Report):
         record = self.find(state, rows)
         if record.is_cancelled:
             return None
-        waits = isinstance(record, Open) and state.runners.awaits(record)
+        waits = isinstance(record, PendingDecision) and state.runners.awaits(record)
         if record.paid is not None and not waits:
             allowed = "a decision without a reward: that of this one is learnt already"
             raise DecisionClosedError("decision", repr(self.decision), allowed)
@@ -217,7 +217,7 @@ class UpdateArms(Command):
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
         """Raise InputError if one of the changes is impossible."""
-        state.refuse_arms(self.changes)
+        state.check_arms(self.changes)
         return Event(None, {**self.changes, "outcome": "done"})
 
 
@@ -277,7 +277,7 @@ class RemoveShadow(Command):
 
     def prepare(self, state: State, now: float, rows: Rows) -> Event:  # noqa: ARG002
         """Raise NotFoundError if there is no such shadow."""
-        shadows = [name for name in state.runners if name != OBEYED]
+        shadows = [name for name in state.runners if name != PRIMARY]
         if self.agent not in shadows:
             raise NotFoundError("agent", repr(self.agent), ", ".join(shadows) or "no shadow there is")
         return Event(None, {**self.request, "outcome": "done"})

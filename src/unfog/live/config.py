@@ -326,23 +326,23 @@ class Terms(NamedTuple):
 
 def written(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The terms as JSON, from a caller's arguments: every term is checked, and defaults are filled in."""
-    refuse_unknown(arguments)
+    check_fields_known(arguments)
     body: dict[str, Any] = {}
     for name, field in FIELDS.items():
         body[name] = field.written(name, arguments.get(name, field.default), body)
     return {**body, "module_hashes": _hash_modules(body), "uid": secrets.token_hex(8)}
 
 
-def refuse_unknown(arguments: Mapping[str, Any]) -> None:
+def check_fields_known(arguments: Mapping[str, Any]) -> None:
     """Raise InputError if an argument is no term."""
     for name in arguments:
         if name not in FIELDS:
             raise InputError(str(name), "no such field", ", ".join(FIELDS))
 
 
-def refuse_other(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+def check_unchanged(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
     """Raise InputError if an argument differs from what the problem was created with, or code has changed."""
-    refuse_unknown(arguments)
+    check_fields_known(arguments)
     for name, value in arguments.items():
         field = FIELDS[name]
         if value is None and field.follows:
@@ -408,7 +408,7 @@ def module_hash(field: str, path: str) -> str | None:
     return sha256(text.encode()).hexdigest()
 
 
-def refuse_changed(field: str, path: str, was: object) -> None:
+def check_code(field: str, path: str, was: object) -> None:
     """Raise InputError if the caller's code has changed; names of this package have no hash."""
     if was is not None and module_hash(field, path) != was:
         raise InputError(field, f"{path} has changed", "the code with which it was made")
@@ -429,7 +429,7 @@ def bytes_needed(agent: Agent, known: Knowledge) -> int:
     return NUMBER * (theta + COPIES * d * d + DRAW_COPIES * draws)
 
 
-def refuse_large(field: str, agent: Agent, known: Knowledge) -> None:
+def check_size(field: str, agent: Agent, known: Knowledge) -> None:
     """Raise InputError if an agent would take more memory than is allowed."""
     bytes_ = bytes_needed(agent, known)
     if bytes_ > MOST:
@@ -542,7 +542,7 @@ class Made:
         variance = None if terms.reward_sd is None else np.asarray(terms.reward_sd**2)
         return self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=variance)
 
-    def refuse_large(self, field: str, agent: Agent, features: FeatureMap) -> None:
+    def check_size(self, field: str, agent: Agent, features: FeatureMap) -> None:
         """Raise InputError if an agent would take too much memory with these features; none is allocated."""
         m = features.size
         shape: tuple[int, ...] = m, m
@@ -550,7 +550,7 @@ class Made:
             shape = features.arms, features.block, features.block
         mean, cov = (np.broadcast_to(np.zeros(()), size) for size in (m, shape))  # views of one number each
         knowledge = self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=None)
-        refuse_large(field, agent, knowledge)
+        check_size(field, agent, knowledge)
 
     def agent_named(self, field: str, name: str, features: FeatureMap, *, new: str = "") -> Agent:
         """The agent of this name; InputError if it cannot play this problem.
@@ -563,7 +563,7 @@ class Made:
         if self.terms.channel is None:
             agent = without_channel(field, agent)
         if new:
-            self.refuse_large(new, agent, features)
+            self.check_size(new, agent, features)
         known = self.knowledge(features)
         try:
             check_fit(

@@ -149,7 +149,7 @@ def _try_rows(problem: "Problem", rows: Iterable[Row]) -> list[Row]:
     processor, accepted, keys = problem.processor, list[Row](), set[str]()
     log = processor.log
     log.commit(log.last, log.epoch)
-    state, _ = snapshot.restored(log, problem.name, processor.made(problem.name))
+    state, _ = snapshot.restore_state(log, problem.name, processor.made(problem.name))
     for row in rows:
         key = row.arguments.get("key")
         with in_place(f"row {row.number}"):
@@ -186,7 +186,7 @@ def _try_decision(problem: "Problem", state: State, row: Row, now: float) -> tup
     """The id of a row's decision, which may be there already, and the row with what is left to do."""
     key = row.arguments.get("key")
     command = Decide(
-        requests.ask(state.made, **{name: x for name, x in row.arguments.items() if name != "key"})
+        requests.check_request(state.made, **{name: x for name, x in row.arguments.items() if name != "key"})
     )
     key = None if key is None else validation.check_name("key", key)
     earlier = problem.processor.known(problem.name, command, key)

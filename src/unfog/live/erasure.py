@@ -49,7 +49,7 @@ def _erase(processor: "Processor", unit: Identifier, only: str | None) -> dict[s
     counts: dict[str, int] = {}
     rows: list[Row] = []
     for problem in problems:
-        processor.cache.refuse_reserved(problem)
+        processor.cache.check_not_reserved(problem)
         changed = _without_unit(processor, problem, name)
         if changed:
             rows += changed

@@ -16,11 +16,11 @@ that could not be taken: because one arm was pinned, or because epsilon was 0 an
 For an arm that somebody else chose p is the probability that the caller reported; without one the decision
 has no weight.
 
-The newest decisions are kept in memory (`Ring`), each as a row of numbers (`row`), in arrays that grow and
-drop what is old (`Columns`). A ring is read from the log when it is first needed, and later continues after
-the last row it has read; decisions are not slowed down by it. The log is read a little at a time, since
-commits wait meanwhile, and of a long log only the end is read. After an erasure or a failed commit the ring
-is rebuilt.
+The newest decisions are kept in memory (`RecentDecisions`), each as a row of numbers (`row`), in arrays that
+grow and drop what is old (`Columns`). They are read from the log when they are first needed, and later
+from the last row that was read on; decisions are not slowed down by it. The log is read a little at a
+time, since commits wait meanwhile, and of a long log only the end is read. After an erasure or a failed
+commit they are read anew.
 """
 
 import json
@@ -36,7 +36,7 @@ import numpy as np
 from unfog.channel.channel import Units
 from unfog.live.backend import Row
 from unfog.live.config import Terms
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.monitoring import Track
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.statistics import estimate, wilson_interval
@@ -145,10 +145,10 @@ class Kept(NamedTuple):
     shadows: dict[str, int]  # the index of each shadow that has columns
 
 
-class Ring:
+class RecentDecisions:
     """The newest decisions of one problem with their rewards and true contexts. Threads may share it."""
 
-    def __init__(self, log: Log, name: str, terms: Terms) -> None:
+    def __init__(self, log: EventLog, name: str, terms: Terms) -> None:
         """Start empty; the log is read when the decisions are needed."""
         self._log, self._name, self._terms = log, name, terms
         self._layout, self._lock = Layout(len(terms.context)), threading.Lock()
@@ -307,7 +307,7 @@ def reward(kind: str, body: Mapping[str, Any]) -> float | None:
     return body["value"] if body["outcome"] in ("learnt", "waits") else None
 
 
-class Asked(NamedTuple):
+class HistoryQuery(NamedTuple):
     """What a page asks for, and what it needs besides the decisions."""
 
     problem: str
@@ -322,7 +322,7 @@ class Asked(NamedTuple):
     units: Units
 
 
-def told(query: Asked, recent: Kept) -> dict[str, Any]:
+def told(query: HistoryQuery, recent: Kept) -> dict[str, Any]:
     """Everything that a page shows."""
     indices = _select_unit(query.unit, recent)
     numbers = recent.numbers[indices]
@@ -364,7 +364,7 @@ def thinned(count: int, most: int) -> Ints:
     return np.arange(most) * (count - 1) // (most - 1)
 
 
-def _list_points(query: Asked, recent: Kept, indices: Ints) -> dict[str, Any]:
+def _list_points(query: HistoryQuery, recent: Kept, indices: Ints) -> dict[str, Any]:
     data, layout = recent.data[:, indices], recent.layout
     units = [recent.units[int(x)] or None for x in data[UNIT]]
     points: dict[str, Any] = {"number": recent.numbers[indices].tolist(), "time": plain(data[TIME])}
@@ -386,7 +386,7 @@ def _map_by_name(names: Sequence[str], values: Array) -> dict[str, Values]:
     return {name: plain(row) for name, row in zip(names, values, strict=True)}
 
 
-def _measure_denoising(query: Asked, recent: Kept, indices: Ints) -> dict[str, Any]:
+def _measure_denoising(query: HistoryQuery, recent: Kept, indices: Ints) -> dict[str, Any]:
     """Root mean squared errors of noisy and denoised contexts, where truth and reading are known."""
     noisy, denoised, _, true = (recent.data[recent.layout.of(part)] for part in range(4))
     worth = {}
@@ -400,7 +400,9 @@ def _measure_denoising(query: Asked, recent: Kept, indices: Ints) -> dict[str, A
     return worth
 
 
-def _summarise_stretches(query: Asked, recent: Kept, indices: Ints) -> tuple[dict[str, Any], dict[str, Any]]:
+def _summarise_stretches(
+    query: HistoryQuery, recent: Kept, indices: Ints
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Mean rewards and shares of arms in stretches of equally many decisions."""
     count = min(max(len(indices) // LEAST_STRETCH, 1), MOST_STRETCHES)
     parts = np.array_split(indices, count) if len(indices) else []
@@ -419,7 +421,7 @@ def _count_arms(arms: Array, number: int) -> Array:
     return np.bincount(arms[arms >= 0].astype(np.intp), minlength=number).astype(np.float64)
 
 
-def _estimate_shadows(query: Asked, recent: Kept, indices: Ints) -> dict[str, Any]:
+def _estimate_shadows(query: HistoryQuery, recent: Kept, indices: Ints) -> dict[str, Any]:
     """The mean reward of the agent in charge, and what each shadow would have earned."""
     rewards = recent.data[REWARD, indices]
     own = mean(rewards[~np.isnan(rewards)], binary=query.binary)
@@ -437,7 +439,7 @@ def _estimate_shadows(query: Asked, recent: Kept, indices: Ints) -> dict[str, An
     return estimates
 
 
-def _list_tracks(query: Asked) -> dict[str, Any]:
+def _list_tracks(query: HistoryQuery) -> dict[str, Any]:
     """Beliefs over time, in the caller's units."""
     track, units, names = query.track, query.units, query.coordinates
     tracks: dict[str, Any] = {"number": track.number.astype(int).tolist(), "time": track.time.tolist()}

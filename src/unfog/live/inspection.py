@@ -38,8 +38,8 @@ from unfog.channel import innovations
 from unfog.channel.innovations import ALARM, Innovations
 from unfog.live import monitoring
 from unfog.live.monitoring import ANY, BINS, LEVELS, Tallies
-from unfog.live.requests import Ask
-from unfog.live.state import OBEYED, State
+from unfog.live.requests import DecisionRequest
+from unfog.live.state import PRIMARY, State
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import sigmoid
 from unfog.maths.random import generator
@@ -93,7 +93,7 @@ def describe(state: State, name: str, now: float) -> dict[str, Any]:
         "arms": list(arms.available),
         "retired": [arm for arm, active in arms.active.items() if not active],
         "pinned": arms.pinned,
-        "shadows": [shadow for shadow in state.runners if shadow != OBEYED],
+        "shadows": [shadow for shadow in state.runners if shadow != PRIMARY],
         "units": units[:MOST_UNITS],
         "units_total": len(units),
         "reward_kind": terms.rewards,
@@ -217,7 +217,7 @@ def _weigh_hypotheses(runner: Runner, unit: str) -> dict[str, float]:
     return dict(zip(names, weights.tolist(), strict=True))
 
 
-def predict_rewards(state: State, ask: Ask) -> "xr.Dataset":
+def predict_rewards(state: State, ask: DecisionRequest) -> "xr.Dataset":
     """The expected reward of each arm that might be chosen, its interval of `LEVEL`, and whether it is best.
 
     Expected over what is not known of the context and of theta, by `DRAWS` draws of both that are the same

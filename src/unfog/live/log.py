@@ -34,10 +34,10 @@ from unfog.validation import InputError
 SIZE = 4096  # keys in memory
 ENDED = 1000  # epochs whose end is remembered
 CHUNK = 10_000  # rows read at a time, while others wait
-_open_logs: "WeakSet[Log]" = WeakSet()
+_open_logs: "WeakSet[EventLog]" = WeakSet()
 
 
-class Log:
+class EventLog:
     """The rows of one backend, held by this process alone. All methods may be called from any thread."""
 
     def __init__(self, backend: Backend) -> None:

@@ -30,7 +30,7 @@ from unfog.agents.runner import Law
 from unfog.channel import innovations
 from unfog.channel.innovations import Innovations
 from unfog.live.config import Made
-from unfog.live.pending import CompactDecision, Open
+from unfog.live.pending import CompactDecision, PendingDecision
 from unfog.maths.arrays import Array
 from unfog.maths.statistics import normal_reach
 
@@ -381,7 +381,9 @@ class Watch:
         moments = None if prediction is None else (prediction[0].item(), prediction[1].item())
         self.tallies = rewarded(self.tallies, arm_index, value, moments, binary=self._binary)
 
-    def held_against(self, pending: Open, view: CompactDecision, context: Mapping[str, float]) -> None:
+    def held_against(
+        self, pending: PendingDecision, view: CompactDecision, context: Mapping[str, float]
+    ) -> None:
         """Compare the reading, its bias included, and the belief with the coordinates that are now known."""
         units, (mean, cov) = self._config.units, view.context
         noisy = view.noisy[0] + units.bias / units.scale

@@ -3,9 +3,9 @@
 Rewards are accepted within `reward_window` and true contexts within `context_window`, both counted from the
 time of the decision. So decisions stop waiting in the order in which they were made.
 
-The state knows everything about an open decision (`Open`). For a closed one the log is read (`Past`): its
-rows say whether it was cancelled, rewarded or expired, and what was revealed. What becomes of a report is in
-live/commands.py.
+The state knows everything about an open decision (`PendingDecision`). For a closed one the log is read
+(`Past`): its rows say whether it was cancelled, rewarded or expired, and what was revealed. What becomes of a
+report is in live/commands.py.
 
 For each agent, an open decision has a `CompactDecision`: the belief about its context, but neither its design
 nor the belief about theta, which are computed again when they are needed. So an open decision takes a few
@@ -107,7 +107,7 @@ class CompactDecision(NamedTuple):
         return self._replace(belief=contiguous(grow_belief(known, self.belief)))
 
 
-class Open:
+class PendingDecision:
     """A decision whose reward or true context may still come."""
 
     __slots__ = (
@@ -161,7 +161,7 @@ class Open:
         return (*first, {**self.seen}, self.lost, [*self.rewards], self.paid, {**self.shown}, flags)
 
     @classmethod
-    def filled(cls, content: Sequence[Any]) -> "Open":
+    def filled(cls, content: Sequence[Any]) -> "PendingDecision":
         """Restore a decision from what `content` returned."""
         pending = cls(*content[:9])
         pending.rewards, pending.paid, pending.shown = content[9:12]
@@ -175,14 +175,14 @@ class Windows:
     def __init__(self, reward_window: float | None, context_window: float | None) -> None:
         """Start without decisions; None means that a window has no end."""
         self._reward_window, self._context_window = reward_window, context_window
-        self.open: dict[str, Open] = {}  # all of them
+        self.open: dict[str, PendingDecision] = {}  # all of them
         # Ordered dictionaries, whose first entry is found fast even after many were removed.
         self._awaiting_reward = OrderedDict[str, None]()  # only if the reward window has an end
         self._awaiting_context = OrderedDict[str, None]()  # only if an agent learns from contexts
         self.overdue: dict[str, None] = {}  # their reward awaits a context that is too late by now
         self._recent: dict[str, list[str]] = {}  # by unit, for agents that learn from a round again later
 
-    def enter(self, pending: Open, hidden: bool, again: bool) -> None:
+    def enter(self, pending: PendingDecision, hidden: bool, again: bool) -> None:
         """Add a decision; `hidden`: an agent learns from its true context, `again`: one learns twice."""
         self.open[pending.id] = pending
         if self._reward_window is not None:
@@ -192,49 +192,51 @@ class Windows:
         if again:
             self._recent.setdefault(pending.unit, []).append(pending.id)
 
-    def settle(self, pending: Open) -> None:
+    def settle(self, pending: PendingDecision) -> None:
         """Stop waiting for its reward."""
         pending.settled = True
         self._awaiting_reward.pop(pending.id, None)
 
-    def is_hidden(self, pending: Open) -> bool:
+    def is_hidden(self, pending: PendingDecision) -> bool:
         """Whether its true context may still come, and an agent learns from it."""
         return pending.id in self._awaiting_context
 
-    def unpaid(self, time: float) -> Iterator[Open]:
+    def unpaid(self, time: float) -> Iterator[PendingDecision]:
         """The decisions whose reward window is over at this time."""
         return self._past_due(self._awaiting_reward, self._reward_window, time)
 
-    def unseen(self, time: float) -> Iterator[Open]:
+    def unseen(self, time: float) -> Iterator[PendingDecision]:
         """The decisions whose true context would be too late at this time."""
         return self._past_due(self._awaiting_context, self._context_window, time)
 
-    def _past_due(self, names: OrderedDict[str, None], span: float | None, time: float) -> Iterator[Open]:
+    def _past_due(
+        self, names: OrderedDict[str, None], span: float | None, time: float
+    ) -> Iterator[PendingDecision]:
         for name in names:
             if span is None or self.open[name].time + span > time:
                 return
             yield self.open[name]
 
-    def shut(self, pending: Open) -> None:
+    def shut(self, pending: PendingDecision) -> None:
         """Stop waiting for its true context."""
         del self._awaiting_context[pending.id]
 
-    def before(self, unit: str, rounds: int) -> Open | None:
+    def before(self, unit: str, rounds: int) -> PendingDecision | None:
         """The decision of a unit `rounds` before its last one, if it is still open."""
         recent = self._recent.get(unit, ())
         return self.open.get(recent[-1 - rounds]) if len(recent) > rounds else None
 
-    def forget(self, unit: str, rounds: int) -> list[Open]:
+    def forget(self, unit: str, rounds: int) -> list[PendingDecision]:
         """Forget decisions of a unit that are `rounds` ago or more, and return those that are open."""
         recent = self._recent.get(unit, [])
         forgotten = [recent.pop(0) for _ in range(len(recent) - rounds)]
         return [self.open[name] for name in forgotten if name in self.open]
 
-    def is_recent(self, pending: Open) -> bool:
+    def is_recent(self, pending: PendingDecision) -> bool:
         """Whether an agent will learn from it again."""
         return pending.id in self._recent.get(pending.unit, ())
 
-    def close(self, pending: Open) -> None:
+    def close(self, pending: PendingDecision) -> None:
         """Remove a decision that nothing can change any more."""
         for names in (self.open, self._awaiting_context, self.overdue):
             names.pop(pending.id, None)
@@ -251,7 +253,7 @@ class Windows:
 
     def fill(self, content: dict[str, Any]) -> None:
         """Restore what `content` returned."""
-        self.open = {fields[0]: Open.filled(fields) for fields in content["open"]}
+        self.open = {fields[0]: PendingDecision.filled(fields) for fields in content["open"]}
         self._awaiting_reward, self._awaiting_context = (
             OrderedDict.fromkeys(content[name]) for name in ("waiting", "hidden")
         )

@@ -26,10 +26,10 @@ from unfog.live.commands import (
 )
 from unfog.live.errors import ConflictError, NotFoundError
 from unfog.live.frames import Events, check_no_columns, decide_rows, reward_rows
-from unfog.live.history import MOST, Around, Asked
+from unfog.live.history import MOST, Around, HistoryQuery
 from unfog.live.processor import Done, Processor
-from unfog.live.requests import Ask, Decision, Receipt, check_requests, in_place, refuse_keys
-from unfog.live.state import OBEYED, State
+from unfog.live.requests import Decision, DecisionRequest, Receipt, check_keys, check_requests, in_place
+from unfog.live.state import PRIMARY, State
 from unfog.validation import Identifier, InputError, check_keywords, count, display, nearest
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Problem:
         noise of the channel; `noise_cov` says the same as a covariance matrix. `logged_arm` is an arm that
         somebody else has chosen, with this `probability`. The same `key` gives the same answer.
         """
-        ask = requests.ask(
+        ask = requests.check_request(
             self._config,
             context,
             unit=unit,
@@ -136,14 +136,14 @@ class Problem:
             for i, request in enumerate(batch):
                 with in_place(f"requests[{i}]"):
                     asks.append(self._check_decide(**request))
-            refuse_keys("requests", [request.get("key") for request in batch], asks)
+            check_keys("requests", [request.get("key") for request in batch], asks)
             state = self.processor.cache.get(self.name)
-            state.runners.refuse_together("requests", asks, state.number)
+            state.runners.check_batch("requests", asks, state.number)
             return [self.decide(**request) for request in batch]
 
-    def _check_decide(self, context: Any, *, key: str | None = None, **arguments: Any) -> Ask:
+    def _check_decide(self, context: Any, *, key: str | None = None, **arguments: Any) -> DecisionRequest:
         """Raise what `decide` would raise; a request that was answered before is always accepted."""
-        ask = requests.ask(self._config, context, **arguments)
+        ask = requests.check_request(self._config, context, **arguments)
         key = None if key is None else validation.check_name("key", key)
         self.processor.check(self.name, Decide(ask), key)
         return ask
@@ -274,7 +274,7 @@ class Problem:
         noise_cov: Any = None,
     ) -> "xr.Dataset":
         """The expected reward of each arm in this context; nothing is decided or learnt."""
-        ask = requests.ask(self._config, context, unit, arms, measured_at, noise_sd, noise_cov)
+        ask = requests.check_request(self._config, context, unit, arms, measured_at, noise_sd, noise_cov)
         with self._locked_state() as state:
             state.arms.check(ask)
             return inspection.predict_rewards(state, ask)
@@ -297,7 +297,7 @@ class Problem:
         with self._locked_state() as state:
             name = None if unit is None else _check_unit(state, unit)
             query, around = self._build_query(state, name, points), self._around(state)
-            decisions, upto, epoch = self.processor.ring(self.name), log.last, log.epoch
+            decisions, upto, epoch = self.processor.recent_decisions(self.name), log.last, log.epoch
         log.commit(upto, epoch)
         with decisions.filled(around, upto) as recent:
             return history.told(query, recent)
@@ -325,16 +325,16 @@ class Problem:
         with self.processor.lock:
             yield self.processor.up_to_date(self.name)
 
-    def _build_query(self, state: State, unit: str | None, points: int) -> Asked:
+    def _build_query(self, state: State, unit: str | None, points: int) -> HistoryQuery:
         watch, terms = state.watch, self.terms
         decisions: int | None = watch.tallies.counts.decisions
         track = watch.tracks.whole(watch.readings)
         if unit is not None:
             decisions, track = watch.tracks.decisions(unit), watch.tracks.of(unit, state.runner.bias(unit))
-        shadows = [name for name in state.runners if name != OBEYED]
+        shadows = [name for name in state.runners if name != PRIMARY]
         binary, units = terms.is_binary, state.made.units
         head = self.name, unit, points, terms.context, state.arms.order, shadows, binary
-        return Asked(*head, decisions, track, units)
+        return HistoryQuery(*head, decisions, track, units)
 
     def _around(self, state: State) -> Around:
         arms, terms = state.arms, self.terms

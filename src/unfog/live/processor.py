@@ -2,8 +2,8 @@
 
 While the processor holds its lock it logs what has expired, checks the command (live/commands.py), changes
 the state and queues the event. It then waits, without the lock, for the commit that holds the event, and
-answers only after that. Events are counted once they are durable (`Counted`), since a commit may fail. The
-states of the problems are in live/cache.py; users see `Store` and `Problem`.
+answers only after that. Events are counted once they are durable (`EventCounts`), since a commit may fail.
+The states of the problems are in live/cache.py; users see `Store` and `Problem`.
 
 The clock gives seconds since 1970 and never goes back, whatever happens to the clock of the machine. The wall
 clock is read once, when the store is opened; from then on a clock that cannot be set measures how much time
@@ -26,10 +26,10 @@ from unfog.live.arms import Arms
 from unfog.live.backend import LAST, Row
 from unfog.live.cache import StateCache
 from unfog.live.commands import Command, Event, Expire
-from unfog.live.config import Made, Terms, channel_needed, refuse_other
+from unfog.live.config import Made, Terms, channel_needed, check_unchanged
 from unfog.live.errors import ConflictError, InternalError, KeyForgottenError, NotFoundError, StoreError
-from unfog.live.history import Ring
-from unfog.live.log import Log
+from unfog.live.history import RecentDecisions
+from unfog.live.log import EventLog
 from unfog.live.requests import REQUEST
 from unfog.live.state import State
 from unfog.validation import count, display
@@ -39,7 +39,7 @@ MOST_WAITING = 1000  # events that are not yet counted
 Labels: TypeAlias = tuple[str, str, str]  # problem, kind and outcome
 
 
-class Clock:
+class MonotonicClock:
     """The clock of one store."""
 
     def __init__(self, wall: Callable[[], float] | None = None) -> None:
@@ -62,13 +62,13 @@ def passing() -> float:
         return time.monotonic()
 
 
-class Counted:
+class EventCounts:
     """Counts of this process's events by problem, kind and outcome. Any thread may use it.
 
     Whether events are durable is checked when the counts are read, or when many events wait.
     """
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: EventLog) -> None:
         """Start without counts."""
         self._log, self._lock = log, threading.Lock()
         self._waiting: deque[tuple[int, int, Labels]] = deque()  # numbers of rows, and their epochs
@@ -97,10 +97,10 @@ class Counted:
             self._waiting.popleft()
 
 
-class Gathered:
+class Batch:
     """Rows that were queued together and wait for one commit."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: EventLog) -> None:
         """Begin before the first row."""
         self._log, self._ticket, self._epochs = log, 0, (log.epoch, log.epoch)
         self.alone = True  # whether no enclosing batch will settle them
@@ -134,16 +134,16 @@ class Done(NamedTuple):
 class Processor:
     """Carries out commands on the problems of one log. Threads may share it."""
 
-    def __init__(self, log: Log, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, log: EventLog, clock: Callable[[], float] | None = None) -> None:
         """`log` must be open; `clock` replaces the machine's."""
         self.log = log
         self.lock = threading.RLock()
         self._configs: dict[str, Made] = {}
         self.cache = StateCache(log, self.lock, self.made)
-        self._clock = Clock(clock)
-        self._rings: dict[str, Ring] = {}
+        self._clock = MonotonicClock(clock)
+        self._rings: dict[str, RecentDecisions] = {}
         self._batches = 0  # how many batches are being gathered, one within the other
-        self._counted = Counted(log)
+        self._counted = EventCounts(log)
         log.on_fork = self._renew_locks
 
     def _renew_locks(self) -> None:
@@ -152,7 +152,7 @@ class Processor:
             self.cache.clear()
         self.lock = threading.RLock()
         self.cache.renew_locks(self.lock)
-        self._counted = Counted(self.log)
+        self._counted = EventCounts(self.log)
 
     def close(self) -> None:
         """Write snapshots, and close the log."""
@@ -329,10 +329,10 @@ class Processor:
             gathered.settle()
 
     @contextmanager
-    def gathered(self) -> Iterator[Gathered]:
+    def gathered(self) -> Iterator[Batch]:
         """Make calls of this thread without a commit; they are durable once the result is settled."""
         with self.lock:
-            gathered = Gathered(self.log)
+            gathered = Batch(self.log)
             self._batches += 1
             try:
                 yield gathered
@@ -355,14 +355,14 @@ class Processor:
         if config is None:
             with self.lock:
                 body = self.body(name)
-                refuse_other(body, {})  # raises if the caller's own code has changed
+                check_unchanged(body, {})  # raises if the caller's own code has changed
                 config = self._configs[name] = Made(Terms.read(body), new=False)
         return config
 
-    def ring(self, name: str) -> Ring:
+    def recent_decisions(self, name: str) -> RecentDecisions:
         """The newest decisions of a problem, for its history. The caller holds the lock."""
         if name not in self._rings:
-            self._rings[name] = Ring(self.log, name, self.made(name).terms)
+            self._rings[name] = RecentDecisions(self.log, name, self.made(name).terms)
         return self._rings[name]
 
 

@@ -34,7 +34,7 @@ MESSAGES = {
 }
 
 
-class Ask(NamedTuple):
+class DecisionRequest(NamedTuple):
     """A request for a decision."""
 
     request: dict[str, Any]  # as it is logged
@@ -97,7 +97,7 @@ class Receipt(NamedTuple):
         return self.outcome == "learnt"
 
 
-def ask(
+def check_request(
     config: Made,
     context: Any,
     unit: object = None,
@@ -107,7 +107,7 @@ def ask(
     noise_cov: Any = None,
     logged_arm: object = None,
     probability: object = None,
-) -> Ask:
+) -> DecisionRequest:
     """Check the arguments of a request."""
     request: dict[str, Any] = {"context": context_of("context", context, config.terms.context)}
     if not is_missing(unit):
@@ -181,7 +181,7 @@ def _check_probability(value: object, logged_arm: object) -> float:
     return chance
 
 
-def read(config: Made, request: dict[str, Any]) -> Ask:
+def read(config: Made, request: dict[str, Any]) -> DecisionRequest:
     """The request as a round needs it, from its logged form."""
     context = request["context"]  # an imported one may have another order
     values = [context[name] for name in config.terms.context]
@@ -196,7 +196,7 @@ def read(config: Made, request: dict[str, Any]) -> Ask:
         present = ~np.isnan(raw)
         noisy, mask = np.where(present, noisy, 0.0), present.astype(np.float64)
     arms, noise_cov = request.get("arms"), _read_noise(config, request)
-    return Ask(
+    return DecisionRequest(
         request,
         noisy,
         mask,
@@ -249,9 +249,9 @@ def in_place(field: str) -> Iterator[None]:
         raise type(error).prefixed(field, error) from None
 
 
-def refuse_keys(field: str, keys: Sequence[object], asks: Sequence[Ask]) -> None:
+def check_keys(field: str, keys: Sequence[object], asks: Sequence[DecisionRequest]) -> None:
     """Raise ConflictError if two different requests of a batch have the same key."""
-    first: dict[object, Ask] = {}
+    first: dict[object, DecisionRequest] = {}
     for i, (key, ask) in enumerate(zip(keys, asks, strict=True)):
         if key is not None and first.setdefault(key, ask).request != ask.request:
             raise ConflictError(f"{field}[{i}].key", display(key), "a key for each request of a batch")

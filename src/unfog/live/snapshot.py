@@ -25,7 +25,7 @@ from unfog import _codec
 from unfog.live.backend import Row
 from unfog.live.config import Made, module_hash
 from unfog.live.errors import ReplayMismatchError, StoreError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.requests import REQUEST, read
 from unfog.live.state import State
 from unfog.version import __version__
@@ -119,7 +119,7 @@ class Replayed(NamedTuple):
     same: bool = True  # whether the state in memory equals that of the log, to the last bit
 
 
-def folded(config: Made, rows: Iterable[Row], state: State | None = None) -> tuple[State, Replayed]:
+def apply_rows(config: Made, rows: Iterable[Row], state: State | None = None) -> tuple[State, Replayed]:
     """Apply events to a given state, or to a new one."""
     state = State(config) if state is None else state
     events = decisions = 0
@@ -131,7 +131,7 @@ def folded(config: Made, rows: Iterable[Row], state: State | None = None) -> tup
     return state, Replayed(events, decisions, 0)
 
 
-def restored(log: Log, name: str, config: Made) -> tuple[State, int]:
+def restore_state(log: EventLog, name: str, config: Made) -> tuple[State, int]:
     """The state of a problem, from a snapshot if one fits, and how many more events had to be read."""
     latest, state, after = log.snapshot(name), None, 0
     if latest is not None and latest[1] == snapshot_key(config):
@@ -142,7 +142,7 @@ def restored(log: Log, name: str, config: Made) -> tuple[State, int]:
         raise StoreError(f"{log.backend.name} cannot be used: {lacks}, and its snapshot was written {why}")
     if state is None:
         after = 0
-    state, replay = folded(config, log.read(name, after), state)
+    state, replay = apply_rows(config, log.read(name, after), state)
     return state, replay.events
 
 
@@ -170,7 +170,7 @@ def _read_state(config: Made, blob: bytes) -> State | None:
     return state
 
 
-def verified(config: Made, rows: Iterable[Row], since: int = 0) -> tuple[State, Replayed]:
+def verify_rows(config: Made, rows: Iterable[Row], since: int = 0) -> tuple[State, Replayed]:
     """Apply the events; recompute every decision after event `since` and compare it."""
     state, events, decisions, checks = State(config), 0, 0, 0
     for row in rows:
@@ -223,7 +223,7 @@ class StateCopy(NamedTuple):
     epoch: int  # of the log
 
 
-def replayed(processor: "Processor", name: str, verify: bool) -> Replayed:
+def replay(processor: "Processor", name: str, verify: bool) -> Replayed:
     """Replay one problem; if its state in memory differs from the log, replace it."""
     for _ in range(TRIES):
         held = processor.cache.held(name)
@@ -243,9 +243,9 @@ def replayed(processor: "Processor", name: str, verify: bool) -> Replayed:
 def _replayed(processor: "Processor", name: str, held: StateCopy, verify: bool) -> tuple[State, Replayed]:
     config = processor.made(name)
     if not verify:
-        return folded(config, _read_rows(processor, name, held))
+        return apply_rows(config, _read_rows(processor, name, held))
     erasures = [row.seq for row in _read_rows(processor, name, held) if row.kind == "erase"]
-    return verified(config, _read_rows(processor, name, held), max(erasures, default=0))
+    return verify_rows(config, _read_rows(processor, name, held), max(erasures, default=0))
 
 
 def _read_rows(processor: "Processor", name: str, held: StateCopy) -> Iterator[Row]:

@@ -30,16 +30,16 @@ from unfog.agents.runner import Law, Runner
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
 from unfog.live.arms import Arms
-from unfog.live.config import Made, refuse_changed
+from unfog.live.config import Made, check_code
 from unfog.live.monitoring import Watch
-from unfog.live.pending import CompactDecision, Open, Windows
-from unfog.live.requests import REQUEST, Ask, read
+from unfog.live.pending import CompactDecision, PendingDecision, Windows
+from unfog.live.requests import REQUEST, DecisionRequest, read
 from unfog.maths.arrays import Array
 from unfog.maths.gaussian import Belief
 from unfog.maths.random import generator
 from unfog.validation import InputError
 
-OBEYED = ""  # the name of the agent in charge, whose choices are carried out
+PRIMARY = ""  # the name of the agent in charge, whose choices are carried out
 SHADOW = ("arm", "probability", "agent_probabilities")  # the fields of a shadow's choice in the log
 
 
@@ -57,7 +57,7 @@ class Runners(Mapping[str, Runner]):
     def __init__(self, config: Made, features: FeatureMap) -> None:
         """Begin with the problem's own agent."""
         self._config = config
-        self._runners = {OBEYED: Runner(config.agent, config.knowledge(features), config.terms.seed)}
+        self._runners = {PRIMARY: Runner(config.agent, config.knowledge(features), config.terms.seed)}
 
     def __getitem__(self, name: str) -> Runner:
         return self._runners[name]
@@ -69,16 +69,16 @@ class Runners(Mapping[str, Runner]):
         return len(self._runners)
 
     @property
-    def obeyed(self) -> Runner:
+    def primary(self) -> Runner:
         """The agent in charge, whose choices are carried out."""
-        return self._runners[OBEYED]
+        return self._runners[PRIMARY]
 
     def join(self, agent: str, features: FeatureMap) -> None:
         """Add a shadow."""
         shadow = self._config.agent_named("shadow", agent, features)
         self._runners[agent] = Runner(shadow, self._config.knowledge(features), self._config.terms.seed)
 
-    def leave(self, agent: str, decisions: Iterable[Open]) -> None:
+    def leave(self, agent: str, decisions: Iterable[PendingDecision]) -> None:
         """Remove a shadow, and its part of open decisions."""
         del self._runners[agent]
         for decision in decisions:
@@ -94,18 +94,18 @@ class Runners(Mapping[str, Runner]):
         """After how many rounds, at most, an agent learns from a round again; 0: never."""
         return max(runner.lag for runner in self._runners.values())
 
-    def refuse(self, ask: Ask, moment: Moment) -> None:
+    def check_reading(self, ask: DecisionRequest, moment: Moment) -> None:
         """Raise InputError if the agent in charge cannot use the unit, time or noise of this request."""
         _check_reading(
-            self.obeyed, ask.unit, moment, "noise_sd" if "noise_sd" in ask.request else "noise_cov"
+            self.primary, ask.unit, moment, "noise_sd" if "noise_sd" in ask.request else "noise_cov"
         )
 
-    def refuse_together(self, field: str, asks: Sequence[Ask], number: int) -> None:
+    def check_batch(self, field: str, asks: Sequence[DecisionRequest], number: int) -> None:
         """Raise InputError if the agent in charge cannot decide these requests one after the other.
 
         Each request was checked by itself. The first will be decision `number`.
         """
-        agent, last = self.obeyed.agent, dict[str, float]()
+        agent, last = self.primary.agent, dict[str, float]()
         for i, ask in enumerate(asks):
             if agent.can.look_back is not None and ask.unit != asks[0].unit:
                 raise InputError(f"{field}[{i}].unit", repr(ask.unit), "one unit, for this agent")
@@ -146,7 +146,7 @@ class Runners(Mapping[str, Runner]):
         """
         for name, runner in self._runners.items():
             try:
-                if name != OBEYED:
+                if name != PRIMARY:
                     _check_reading(
                         runner, unit, Moment(observation.round, observation.measured_at, observation.noise)
                     )
@@ -165,7 +165,7 @@ class Runners(Mapping[str, Runner]):
             self._runners[name].observe(unit, denoised)
         return {name: CompactDecision.of(denoised) for name, denoised in beliefs.items()}
 
-    def reward(self, pending: Open, features: FeatureMap, value: float) -> Law | None:
+    def reward(self, pending: PendingDecision, features: FeatureMap, value: float) -> Law | None:
         """Let every agent learn from a reward, or keep it until the true context comes.
 
         Returns mean and variance of the reward as the agent in charge predicted them, if it did.
@@ -180,11 +180,11 @@ class Runners(Mapping[str, Runner]):
                 prediction = predict.reward(runner.agent, runner.setup, runner.memory(pending.unit), decision)
             decision = runner.reward(pending.unit, decision, value)
             pending.seen[name] = compact.after(decision)
-            if name == OBEYED:
+            if name == PRIMARY:
                 expected = decision.law or prediction  # a round that bounds rewards returns its prediction
         return expected
 
-    def reveal(self, pending: Open, features: FeatureMap, context: Array) -> None:
+    def reveal(self, pending: PendingDecision, features: FeatureMap, context: Array) -> None:
         """Pass a true context, (1, d) with NaN where it is not known, to the agents that learn from it."""
         is_complete = not np.isnan(context).any()
         for name, compact in pending.seen.items():
@@ -193,14 +193,14 @@ class Runners(Mapping[str, Runner]):
                 decision = compact.whole(runner, pending.place, features)
                 pending.seen[name] = compact.after(runner.reveal(pending.unit, decision, context))
 
-    def revisit(self, name: str, pending: Open, features: FeatureMap) -> None:
+    def revisit(self, name: str, pending: PendingDecision, features: FeatureMap) -> None:
         """Let one agent learn from a past decision again."""
         if name in pending.seen and not pending.is_cancelled:
             compact, runner = pending.seen[name], self._runners[name]
             decision = compact.whole(runner, pending.place, features)
             pending.seen[name] = compact.after(runner.revisit(pending.unit, decision))
 
-    def grow(self, before: Knowledge, after: Knowledge, decisions: Iterable[Open]) -> None:
+    def grow(self, before: Knowledge, after: Knowledge, decisions: Iterable[PendingDecision]) -> None:
         """Extend the beliefs about theta to arms that were added, also those in open decisions."""
         for name, runner in self._runners.items():
             runner.grow(before, after)
@@ -208,14 +208,14 @@ class Runners(Mapping[str, Runner]):
                 if name in decision.seen:
                     decision.seen[name] = decision.seen[name].grown(after)
 
-    def awaits_context(self, pending: Open) -> bool:
+    def awaits_context(self, pending: PendingDecision) -> bool:
         """Whether a reward would have to wait until the true context is known."""
-        return self.obeyed.agent.awaits_context and pending.seen[OBEYED].known is None
+        return self.primary.agent.awaits_context and pending.seen[PRIMARY].known is None
 
-    def awaits(self, pending: Open) -> bool:
+    def awaits(self, pending: PendingDecision) -> bool:
         """Whether it has a reward that waits until the true context is known."""
         waits = not pending.dropped and not pending.is_cancelled and self.awaits_context(pending)
-        return waits and pending.seen[OBEYED].reward is not None
+        return waits and pending.seen[PRIMARY].reward is not None
 
     def content(self) -> dict[str, Any]:
         """Everything that changes, in nested values."""
@@ -259,10 +259,10 @@ class State:
     @property
     def runner(self) -> Runner:
         """The runner of the agent in charge."""
-        return self.runners.obeyed
+        return self.runners.primary
 
     @property
-    def open(self) -> dict[str, Open]:
+    def open(self) -> dict[str, PendingDecision]:
         """The open decisions by id, oldest first."""
         return self.windows.open
 
@@ -270,19 +270,19 @@ class State:
         """The id of a decision."""
         return f"{number}-{self.terms.uid[:8]}"
 
-    def make_observation(self, ask: Ask) -> Observation:
+    def make_observation(self, ask: DecisionRequest) -> Observation:
         """The input of a round, from a request."""
         time, at, noise = self.moment(ask)
         return Observation(
             ask.noisy, ask.mask, round=time, arms=self.arms.mask(ask), measured_at=at, noise=noise
         )
 
-    def moment(self, ask: Ask) -> Moment:
+    def moment(self, ask: DecisionRequest) -> Moment:
         """The time of a reading, and its noise covariance if it has its own."""
         at = None if ask.measured_at is None else np.asarray([ask.measured_at])
         return Moment(np.asarray(self.number), at, ask.noise_cov)
 
-    def decide(self, ask: Ask, time: float) -> dict[str, Any]:
+    def decide(self, ask: DecisionRequest, time: float) -> dict[str, Any]:
         """Make a decision, and return the body of its event, which is applied already."""
         self.close_past(time)
         self._revisit_past(ask.unit)
@@ -292,10 +292,10 @@ class State:
             name: self.arms.mixed(ask, choice.arm_index, choice.probabilities, uniforms)
             for name, choice in choices.items()
         }
-        body = {"number": self.number, **ask.request, **self.arms.obeyed(ask, actions[OBEYED])}
-        body |= self._describe_belief(choices[OBEYED].denoised)
+        body = {"number": self.number, **ask.request, **self.arms.carry_out(ask, actions[PRIMARY])}
+        body |= self._describe_belief(choices[PRIMARY].denoised)
         if len(actions) > 1:
-            shadows = (name for name in actions if name != OBEYED)
+            shadows = (name for name in actions if name != PRIMARY)
             body["shadows"] = {name: {part: actions[name][part] for part in SHADOW} for name in shadows}
         self._enter(ask, body["arm"], {name: choice.denoised for name, choice in choices.items()}, time)
         return body
@@ -314,18 +314,18 @@ class State:
             "sd": dict(zip(names, sd.tolist(), strict=True)),
         }
 
-    def _enter(self, ask: Ask, arm: str, beliefs: dict[str, Denoised], time: float) -> None:
+    def _enter(self, ask: DecisionRequest, arm: str, beliefs: dict[str, Denoised], time: float) -> None:
         """Add an open decision, and let the agents learn from its noisy context."""
         noisy = ask.noisy if ask.mask is None else np.where(ask.mask > 0, ask.noisy, np.nan)
-        self.watch.decided(self.arms.place.get(arm, 0), noisy, self.runner.expected_reading(beliefs[OBEYED]))
+        self.watch.decided(self.arms.place.get(arm, 0), noisy, self.runner.expected_reading(beliefs[PRIMARY]))
         self.watch.dated(time)
-        self.watch.believed(self.number, time, ask.unit, partial(self.runner.bias_then, beliefs[OBEYED]))
+        self.watch.believed(self.number, time, ask.unit, partial(self.runner.bias_then, beliefs[PRIMARY]))
         compact = self.runners.observe(ask.unit, beliefs)
         vector = None if ask.vectors is None else ask.vectors[arm]
         arm_index = self.arms.place[arm] if vector is None else 0
         name = self.id_of(self.number)
         lost = () if ask.mask is None else tuple(np.flatnonzero(ask.mask[0] == 0).tolist())
-        pending = Open(name, self.number, ask.unit, time, arm, arm_index, vector, compact, lost)
+        pending = PendingDecision(name, self.number, ask.unit, time, arm, arm_index, vector, compact, lost)
         self.windows.enter(pending, hidden=self.runners.use_contexts, again=self.runners.lag > 0)
         self.number += 1
 
@@ -384,14 +384,14 @@ class State:
             ask, body["arm"], self.runners.denoise(ask.unit, self.make_observation(ask), features), time
         )
 
-    def _apply_reward(self, pending: Open, body: Mapping[str, Any]) -> None:
+    def _apply_reward(self, pending: PendingDecision, body: Mapping[str, Any]) -> None:
         if body["outcome"] == "kept":
             pending.rewards.append(body["value"])
         elif body["outcome"] in ("learnt", "waits"):
             self._learn(pending, body["value"])
             self.watch.happened("answered")
 
-    def _learn(self, pending: Open, value: float) -> None:
+    def _learn(self, pending: PendingDecision, value: float) -> None:
         """Let all agents learn from a reward, or keep it until the true context comes."""
         prediction = self.runners.reward(pending, self.arms.features_of(pending.brought), value)
         pending.paid = value
@@ -401,33 +401,35 @@ class State:
         elif not self.windows.is_hidden(pending):
             self.windows.overdue[pending.id] = None
 
-    def _apply_reveal(self, pending: Open, body: Mapping[str, Any]) -> None:
+    def _apply_reveal(self, pending: PendingDecision, body: Mapping[str, Any]) -> None:
         if body["outcome"] not in ("learnt", "noted") or "context" not in body:
             return
         new = {name: x for name, x in body["context"].items() if name not in pending.shown}
         pending.shown |= new
-        self.watch.held_against(pending, pending.seen[OBEYED], new)
+        self.watch.held_against(pending, pending.seen[PRIMARY], new)
         features, did_wait = self.arms.features_of(pending.brought), self.runners.awaits(pending)
         belief_before = (self.runner.memory(pending.unit), self.runner.theta()) if did_wait else None
         self.runners.reveal(pending, features, self.made.whole(pending.shown))
         if belief_before is not None and not self.runners.awaits(pending):
             self._count_paired(pending, features, *belief_before)
 
-    def _count_paired(self, pending: Open, features: FeatureMap, memory: Memory, theta: Belief) -> None:
+    def _count_paired(
+        self, pending: PendingDecision, features: FeatureMap, memory: Memory, theta: Belief
+    ) -> None:
         """Count a reward that was learnt with its true context; earlier beliefs give its prediction."""
         runner, value = self.runner, pending.paid
-        decision = pending.seen[OBEYED].whole(runner, pending.place, features, theta)
+        decision = pending.seen[PRIMARY].whole(runner, pending.place, features, theta)
         prediction = predict.reward(runner.agent, runner.setup, memory, decision)
         if value is not None:
             self.watch.rewarded(self.arms.place.get(pending.arm, 0), value, prediction)
 
-    def _apply_cancel(self, pending: Open, body: Mapping[str, Any]) -> None:  # noqa: ARG002
+    def _apply_cancel(self, pending: PendingDecision, body: Mapping[str, Any]) -> None:  # noqa: ARG002
         if pending.expired or pending.paid is not None:
             self.watch.happened("answered" if pending.rewards or not pending.expired else "expired", -1)
         pending.is_cancelled = True
         self.windows.settle(pending)
 
-    def _apply_expire(self, pending: Open, body: Mapping[str, Any]) -> None:
+    def _apply_expire(self, pending: PendingDecision, body: Mapping[str, Any]) -> None:
         if body["expired"] == "context":
             pending.dropped = True
             return
@@ -457,7 +459,7 @@ class State:
                 self.windows.overdue[pending.id] = None
             self._close_if_done(pending)
 
-    def _close_if_done(self, pending: Open) -> None:
+    def _close_if_done(self, pending: PendingDecision) -> None:
         """Close a decision if nothing can change it any more."""
         is_known = len(pending.shown) == len(self.terms.context)
         is_context_done = is_known or not self.windows.is_hidden(pending)
@@ -470,18 +472,18 @@ class State:
         if body.get("removed"):
             self.runners.leave(body["agent"], self.open.values())
             return
-        refuse_changed("shadow", body["agent"], body.get("module_hash"))
+        check_code("shadow", body["agent"], body.get("module_hash"))
         self.runners.join(body["agent"], self.arms.features)
 
-    def refuse_arms(self, body: Mapping[str, Any]) -> None:
+    def check_arms(self, body: Mapping[str, Any]) -> None:
         """Raise InputError if a change of arms is impossible, or would take too much memory."""
-        self.arms.refuse(body)
+        self.arms.check_change(body)
         if not body.get("add"):
             return
         features = self.arms.with_added(body["add"])
         if features.size > self.arms.features.size:
             for runner in self.runners.values():
-                self.made.refuse_large("add", runner.agent, features)
+                self.made.check_size("add", runner.agent, features)
             before, after = (self.made.knowledge(x) for x in (self.arms.features, features))
             for runner in self.runners.values():  # a trial: the results are not used
                 grow_agent(runner.agent, before, after, runner.setup, runner.memory(""))

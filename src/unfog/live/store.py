@@ -13,7 +13,7 @@ from unfog import validation
 from unfog.live import config, erasure, snapshot, transfer
 from unfog.live.config import GivenTerms, with_terms
 from unfog.live.errors import NotFoundError, StoreError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.problem import Problem
 from unfog.live.processor import Processor
 from unfog.live.snapshot import Replayed
@@ -33,7 +33,7 @@ class Store:
     >>> store.close()
     """
 
-    def __init__(self, log: Log, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, log: EventLog, clock: Callable[[], float] | None = None) -> None:
         """`log` must be open; `clock` replaces the machine's."""
         self.processor = Processor(log, clock)
 
@@ -83,9 +83,9 @@ class Store:
         name, processor = validation.check_name("name", name), self.processor
         with processor.lock:
             if name in self.names():
-                config.refuse_other(processor.body(name), terms)
+                config.check_unchanged(processor.body(name), terms)
             else:
-                processor.cache.refuse_reserved(name)
+                processor.cache.check_not_reserved(name)
                 if not terms:
                     allowed = f"{processor.known_names()}; or the terms of a new problem"
                     raise NotFoundError("name", repr(name), allowed)
@@ -131,7 +131,7 @@ class Store:
         from before an erasure cannot be recomputed.
         """
         chosen = self.names() if problem is None else [problem]
-        return {name: snapshot.replayed(self.processor, name, verify) for name in chosen}
+        return {name: snapshot.replay(self.processor, name, verify) for name in chosen}
 
     def batch(self) -> AbstractContextManager[None]:
         """Make the calls of this thread share one commit, at the end; other threads wait meanwhile."""

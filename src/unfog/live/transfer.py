@@ -22,7 +22,7 @@ from unfog.live import config, requests, snapshot
 from unfog.live.backend import Row
 from unfog.live.config import Made, Terms, module_hash
 from unfog.live.errors import ConflictError
-from unfog.live.requests import REQUEST, Ask
+from unfog.live.requests import REQUEST, DecisionRequest
 from unfog.live.state import State
 from unfog.validation import REFERENCE, InputError, display
 
@@ -87,7 +87,7 @@ def read_lines(lines: Iterable[str]) -> Iterator[Line]:
         if not line.strip():
             continue
         try:
-            event = json.loads(line, parse_constant=refuse_constant)
+            event = json.loads(line, parse_constant=check_constant)
         except (ValueError, RecursionError) as error:
             raise InputError(f"line {number}", line[:60], f"one JSON object ({error})") from None
         if not isinstance(event, dict) or event.get("kind") not in KINDS:
@@ -95,7 +95,7 @@ def read_lines(lines: Iterable[str]) -> Iterator[Line]:
         yield number, event
 
 
-def refuse_constant(text: str) -> float:
+def check_constant(text: str) -> float:
     """Raise ValueError for NaN and the infinities, which Python would read."""
     raise ValueError(f"{text} is no number of JSON")
 
@@ -123,11 +123,11 @@ def _import_reserved(
     pending = list(new)
     for number, event in pending:
         with _name_line(number):
-            refuse_modules(event, allow_modules)
+            check_modules(event, allow_modules)
     with _name_line(first[0]):
         check_terms(first[1].get("decision"), first[1].get("key"), body_of(first[1]))
         if is_there:
-            state, _ = snapshot.restored(log, name, processor.made(name))
+            state, _ = snapshot.restore_state(log, name, processor.made(name))
         else:
             state = State(Made(Terms.read(body_of(first[1]))))
     _apply_events(state, pending, keys, Times(last, processor.now()))
@@ -203,7 +203,7 @@ def _name_line(line: int) -> Iterator[None]:
         raise InputError(f"line {line}", message, "events as they were exported") from error
 
 
-def refuse_modules(event: Body, allow_modules: Collection[str]) -> None:
+def check_modules(event: Body, allow_modules: Collection[str]) -> None:
     """Raise InputError if an event names code whose module is not allowed: importing it would run it."""
     names_code = event["kind"] == "problem" or (
         event["kind"] == "shadow" and event.get("removed") is not True
@@ -218,7 +218,7 @@ def refuse_modules(event: Body, allow_modules: Collection[str]) -> None:
             raise InputError(field, path, f"code of one's own if its module is allowed, by {how}")
 
 
-def refuse_fields(body: Body, needed: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+def check_fields(body: Body, needed: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Raise InputError if a field is missing or unknown."""
     for name in needed:
         if name not in body:
@@ -248,19 +248,19 @@ def check_terms(decision: object, key: object, body: Body) -> None:
     for field, value in (("decision", decision), ("key", key)):
         if value is not None:
             raise InputError(field, display(value), "none: the terms of a problem have none")
-    refuse_fields(body, *FIELDS["problem"])
+    check_fields(body, *FIELDS["problem"])
     validation.check_name("uid", body["uid"])
-    refuse_fields(mapping("module_hashes", body["module_hashes"]), (), ("features", "agent"))
+    check_fields(mapping("module_hashes", body["module_hashes"]), (), ("features", "agent"))
     for name in ("seed", "update", "reward_sd"):
         if body[name] is None and (name, body["rewards"]) != ("reward_sd", "binary"):
             raise InputError(name, None, "what it was when the problem was made")
-    config.refuse_other(body, {name: body[name] for name in config.FIELDS})
+    config.check_unchanged(body, {name: body[name] for name in config.FIELDS})
 
 
 def check(state: State, kind: str, decision: object, key: object, body: Body, time: float) -> None:
     """Raise InputError if an event could not come next, at this time."""
     erased = kind in ("decide", "reveal") and body.get("erased") is True
-    refuse_fields(body, *(ERASED if erased else FIELDS[kind]))
+    check_fields(body, *(ERASED if erased else FIELDS[kind]))
     if key is not None:
         validation.check_name("key", key)
     if kind in OUTCOMES and body.get("outcome") not in OUTCOMES[kind]:
@@ -313,14 +313,14 @@ def check_decision(state: State, body: Body) -> None:
     for name, choice in mapping("shadows", body.get("shadows", {})).items():
         if name not in state.runners:
             raise InputError(f"shadows.{name}", "no such shadow", ", ".join(state.runners))
-        refuse_fields(mapping(f"shadows.{name}", choice), ("arm", "probability", "agent_probabilities"), ())
+        check_fields(mapping(f"shadows.{name}", choice), ("arm", "probability", "agent_probabilities"), ())
         _check_choice(state, ask, choice)
 
 
-def _check_request(state: State, body: Body) -> Ask:
+def _check_request(state: State, body: Body) -> DecisionRequest:
     """The request of a decision; InputError if it could not have been made then."""
     logged = {name: body[name] for name in REQUEST if name in body}
-    ask = requests.ask(
+    ask = requests.check_request(
         state.made,
         **{"probability" if name == "logged_probability" else name: value for name, value in logged.items()},
     )
@@ -329,11 +329,11 @@ def _check_request(state: State, body: Body) -> Ask:
         if value_now is None or value_now != value or type(value_now) is not type(value):
             raise InputError(name, display(value), "as it is logged")
     state.arms.check(ask)
-    state.runners.refuse(ask, state.moment(ask))
+    state.runners.check_reading(ask, state.moment(ask))
     return ask
 
 
-def _check_chosen_arm(state: State, ask: Ask, body: Body) -> None:
+def _check_chosen_arm(state: State, ask: DecisionRequest, body: Body) -> None:
     """Check the arm that was taken, whether the agent or the caller chose it."""
     logged_arm = body.get("logged_arm")
     if logged_arm is None:
@@ -346,7 +346,7 @@ def _check_chosen_arm(state: State, ask: Ask, body: Body) -> None:
     _check_probabilities(state, ask, body["agent_probabilities"])
 
 
-def _check_choice(state: State, ask: Ask, choice: Body) -> None:
+def _check_choice(state: State, ask: DecisionRequest, choice: Body) -> None:
     """Check an arm that an agent chose, and its probability."""
     arms = state.arms.choice(ask)
     if choice["arm"] not in arms:
@@ -355,7 +355,7 @@ def _check_choice(state: State, ask: Ask, choice: Body) -> None:
     _check_probabilities(state, ask, choice["agent_probabilities"])
 
 
-def _check_probabilities(state: State, ask: Ask, probabilities: object) -> None:
+def _check_probabilities(state: State, ask: DecisionRequest, probabilities: object) -> None:
     arms = state.arms.place if ask.vectors is None else ask.vectors
     for name, chance in mapping("agent_probabilities", probabilities).items():
         if name not in arms:
@@ -398,7 +398,7 @@ def _check_reveal(state: State, decision: str, body: Body) -> None:  # noqa: ARG
         raise InputError("context", display(raw), "the whole context: this agent learns from no part")
     if "believed" in body:
         belief = mapping("believed", body["believed"])
-        refuse_fields(belief, ("noisy", "denoised", "sd"), ())
+        check_fields(belief, ("noisy", "denoised", "sd"), ())
         for name in belief:
             check_context(f"believed.{name}", belief[name], state, lost=name == "noisy")
 
@@ -447,7 +447,7 @@ def _check_arms(state: State, decision: str, body: Body) -> None:  # noqa: ARG00
             validation.check_name(name, arm)
     if "add" in body and validation.check_arms("add", mapping("add", body["add"])) != body["add"]:
         raise InputError("add", display(body["add"]), "names, each with its numbers or null")
-    state.refuse_arms(body)
+    state.check_arms(body)
 
 
 def _check_pin(state: State, decision: str, body: Body) -> None:  # noqa: ARG001

@@ -46,7 +46,7 @@ from unfog import validation
 from unfog.agents import round as rounds
 from unfog.agents.catalogue import select_rows
 from unfog.channel.knowledge import Knowledge
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.features.per_arm import PerArm
 from unfog.features.registry import prior
 from unfog.maths.arrays import Array, Ints, pick
@@ -358,7 +358,7 @@ def log(
     epsilon: float = 1.0,
     reward: str = "bucket",
     seed: int = 0,
-) -> Log:
+) -> DecisionLog:
     """Patients, all unless told, in a random order, with one dose each; the true context is the record.
 
     >>> import numpy as np
@@ -382,7 +382,7 @@ def log(
         rng.random(len(clinical_arm)) < epsilon, rng.integers(arms, size=len(clinical_arm)), clinical_arm
     )
     paid = pick(rewards(people.dose, reward), arm)
-    return Log(
+    return DecisionLog(
         coordinates=COORDINATES,
         arms=ARMS,
         noisy=noisy,

@@ -25,7 +25,7 @@ from unfog.live.errors import NotFoundError, ServedElsewhereError, StoreError
 from unfog.serve import errors, schemas, system_routes
 from unfog.serve.auth import Caller
 from unfog.serve.errors import JSON, LINES, ServiceError, busy, described
-from unfog.serve.forwarding import asked_by
+from unfog.serve.forwarding import forwarded_request
 from unfog.serve.operations import OPERATIONS, Operation
 from unfog.serve.responses import Answer, Call, as_json, as_problem, body_of, headers_of, sent
 from unfog.serve.schemas import Erase, read
@@ -157,7 +157,7 @@ class Endpoint:
         try:
             store = await service.store_of(operation, problem)
         except ServedElsewhereError as other:
-            return await service.passed_on(other, problem, asked_by(scope, headers, raw))
+            return await service.passed_on(other, problem, forwarded_request(scope, headers, raw))
         decision = scope["path_params"].get("id", "")
         call = Call(store, service.settings, name, decision, body, query, _read_key(operation, headers))
         result = await service.do(operation, call)
@@ -303,7 +303,7 @@ class UnitErasure:
 
     async def _forward(self, other: ServedElsewhereError, body: Erase) -> Mapping[str, Mapping[str, int]]:
         """Forward the request to the process that serves the problem."""
-        request = asked_by(self._scope, self._headers, body.model_dump_json().encode())
+        request = forwarded_request(self._scope, self._headers, body.model_dump_json().encode())
         answer = await self._service.passed_on(other, str(body.problem), request)
         reply: dict[str, dict[str, int]] = read(await answer.content())
         if answer.status in (404, 422):

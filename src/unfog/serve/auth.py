@@ -1,8 +1,8 @@
 """Authentication: API keys and their scopes, local access without keys, and rate limits.
 
-Without keys the service answers only on this machine (`Open`). A foreign web page, open in a browser here,
-must not reach it: so the host in the address must be this machine, and the origin that a browser sends must
-be ours. With keys every request needs one, wherever it comes from (`Keyed`).
+Without keys the service answers only on this machine (`LocalhostOnly`). A foreign web page, open in a browser
+here, must not reach it: so the host in the address must be this machine, and the origin that a browser sends
+must be ours. With keys every request needs one, wherever it comes from (`Keyed`).
 
 A key reads `unfog_<id>_<secret>`. The secret has 256 random bits and is shown once. Only its SHA-256 is kept,
 which does not reveal it: with so many bits neither a salt nor a slow hash is needed. A key is for some
@@ -66,7 +66,7 @@ class KeysError(StoreError):
     """The keys cannot be read, so nobody can be authenticated."""
 
 
-class KeyRing(Protocol):
+class KeyStorage(Protocol):
     """A storage of keys. Revoked keys stay in it: without the last one, the service would need no keys."""
 
     def stamp(self) -> object:
@@ -140,7 +140,7 @@ class Caller(NamedTuple):
             raise ServiceError(403, f"This key is not for this: it takes the scope {scope}.")
 
 
-class Doors(Protocol):
+class Authentication(Protocol):
     """Authentication: decides who may send requests."""
 
     def caller(self, scope: "Scope", headers: Mapping[bytes, bytes]) -> Caller:
@@ -150,7 +150,7 @@ class Doors(Protocol):
         """Reload keys that have changed; called once a second, from any thread."""
 
 
-class Open:
+class LocalhostOnly:
     """Anybody on this machine may do anything."""
 
     def caller(self, scope: "Scope", headers: Mapping[bytes, bytes]) -> Caller:
@@ -170,7 +170,7 @@ class Open:
 class Keyed:
     """Anybody with a key; keys may be added and revoked at any time."""
 
-    def __init__(self, storage: KeyRing, unless: Doors | None = None) -> None:
+    def __init__(self, storage: KeyStorage, unless: Authentication | None = None) -> None:
         """The keys of a storage; `unless` decides as long as it has never had any."""
         self._storage, self._unless = storage, unless
         self._stamp, self._keys = storage.stamp(), storage.load()

@@ -23,7 +23,7 @@ from unfog._frames import is_frame, read_cells
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.live.backend import LAST
-from unfog.live.config import FIELDS, GivenTerms, Terms, refuse_unknown, with_terms
+from unfog.live.config import FIELDS, GivenTerms, Terms, check_fields_known, with_terms
 from unfog.live.errors import NotFoundError, StoreError
 from unfog.live.frames import Events, check_no_columns, decide_rows, reward_rows
 from unfog.live.inspection import dataset_from_json
@@ -116,7 +116,7 @@ class Client:
         return [one["name"] for one in self.problems()]
 
     @with_terms
-    def problem(self, name: str, **terms: Unpack[GivenTerms]) -> "Remote":
+    def problem(self, name: str, **terms: Unpack[GivenTerms]) -> "RemoteProblem":
         """The problem of this name; it is created if it does not exist and you pass its terms.
 
         The terms are those of `unfog.live.Store.problem`. If the problem exists, any
@@ -125,9 +125,9 @@ class Client:
         name = validation.check_name("name", name)
         if terms:
             body = {"name": name, **terms_to_json(terms)}
-            return Remote(self, name, self.post("/v1/problems", body, again=True)["note"] or "")
+            return RemoteProblem(self, name, self.post("/v1/problems", body, again=True)["note"] or "")
         try:
-            return Remote(self, name, self.get(address(name))["note"] or "")
+            return RemoteProblem(self, name, self.get(address(name))["note"] or "")
         except NotFoundError as error:
             raise NotFoundError(
                 "name", repr(name), f"{error.allowed}; or the terms of a new problem"
@@ -135,7 +135,7 @@ class Client:
         except ServiceError as error:
             if error.status != 403:
                 raise
-        return Remote(self, name, "")  # a key may be for deciding but not for reading
+        return RemoteProblem(self, name, "")  # a key may be for deciding but not for reading
 
     def events(self, name: str, since: int = 0) -> Iterator[dict[str, Any]]:
         """The events of a problem after number `since`, as mappings."""
@@ -190,7 +190,7 @@ class Client:
 
 
 @check_keywords
-class Remote:
+class RemoteProblem:
     """One problem of a service, with the methods of `unfog.live.Problem`. Threads may share it."""
 
     def __init__(self, client: Client, name: str, note: str) -> None:
@@ -494,7 +494,7 @@ def _read_problem_name(text: str) -> object:
 
 def terms_to_json(terms: Mapping[str, Any]) -> dict[str, Any]:
     """The terms of a problem as JSON values."""
-    refuse_unknown(terms)
+    check_fields_known(terms)
     return {name: plain(name, _term_to_json(name, value, terms)) for name, value in terms.items()}
 
 

@@ -33,7 +33,7 @@ CONNECT = 2.0  # seconds to connect
 SILENT = 30.0  # seconds allowed between two parts of an answer
 
 
-class Asked(NamedTuple):
+class ForwardedRequest(NamedTuple):
     """A request to another process."""
 
     method: str
@@ -42,17 +42,19 @@ class Asked(NamedTuple):
     body: bytes
 
 
-def asked_by(scope: "Scope", headers: Mapping[bytes, bytes], body: bytes, path: str | None = None) -> Asked:
+def forwarded_request(
+    scope: "Scope", headers: Mapping[bytes, bytes], body: bytes, path: str | None = None
+) -> ForwardedRequest:
     """A caller's request as it is forwarded; with `path`, a GET request on the caller's behalf."""
     if MARK in headers:
         raise busy("This process does not serve the problem, and was asked by another that does not.")
     caller_headers = ((name, headers[name]) for name in PASSED if name in headers)
     all_headers = (*caller_headers, (MARK, b"1"))
     if path is not None:
-        return Asked("GET", path.encode(), all_headers, body)
+        return ForwardedRequest("GET", path.encode(), all_headers, body)
     query = scope["query_string"]
     target = scope["raw_path"] + (b"?" + query if query else b"")
-    return Asked(scope["method"], target, all_headers, body)
+    return ForwardedRequest(scope["method"], target, all_headers, body)
 
 
 class Away:
@@ -71,7 +73,7 @@ class Away:
         )
 
     async def ask(
-        self, other: ServedElsewhereError, request: Asked, is_owner: Callable[[], Awaitable[bool]]
+        self, other: ServedElsewhereError, request: ForwardedRequest, is_owner: Callable[[], Awaitable[bool]]
     ) -> Answer:
         """Forward a request and return the answer; `is_owner` says whether the process has the problem."""
         if self._count >= MOST:
@@ -86,7 +88,9 @@ class Away:
         """Close the client."""
         await self._client.aclose()
 
-    async def _send(self, url: str, request: Asked, is_owner: Callable[[], Awaitable[bool]]) -> Answer:
+    async def _send(
+        self, url: str, request: ForwardedRequest, is_owner: Callable[[], Awaitable[bool]]
+    ) -> Answer:
         import httpx
 
         target = urlsplit(url).path.rstrip("/").encode() + request.target

@@ -19,16 +19,16 @@ from unfog.live.decision_table import from_table
 from unfog.live.errors import ConflictError, StoreError, reason
 from unfog.live.history import MOST
 from unfog.live.inspection import whole
-from unfog.live.transfer import refuse_modules
+from unfog.live.transfer import check_modules
 from unfog.serve import errors, responses, schemas
 from unfog.serve.errors import ServiceError
 from unfog.serve.responses import Call
 from unfog.serve.schemas import (
-    Ask,
-    Asks,
     Backup,
     Cancel,
     Change,
+    DecisionRequest,
+    DecisionRequests,
     Erase,
     PinArm,
     Replay,
@@ -46,12 +46,12 @@ LINES = 500  # of a log in a chunk
 
 def decide(call: Call) -> dict[str, Any]:
     """Choose an arm for a noisy context, or for several."""
-    if isinstance(call.body, Asks):
+    if isinstance(call.body, DecisionRequests):
         if call.key is not None:
             raise InputError("Idempotency-Key", repr(call.key), "a `key` in each decision of a batch")
         requests = [one.model_dump(exclude_unset=True) for one in call.body.requests]
         return {"decisions": [decision_to_json(one) for one in call.problem.decide_many(requests)]}
-    ask: Ask = call.body
+    ask: DecisionRequest = call.body
     decision = call.problem.decide(
         ask.context,
         unit=ask.unit,
@@ -106,7 +106,7 @@ def create(call: Call) -> dict[str, Any]:
     """Create a problem; if it exists, any term that is passed must match."""
     terms = call.body.model_dump(exclude_unset=True)
     name = check_problem_name("name", terms.pop("name"))
-    refuse_modules({"kind": "problem", **terms}, call.settings.allow_modules)
+    check_modules({"kind": "problem", **terms}, call.settings.allow_modules)
     exists = name in call.store.names()
     problem = call.store.problem(name, **terms)
     return {"created": not exists, **problem.describe()}
@@ -130,7 +130,7 @@ def shadow(call: Call) -> dict[str, Any]:
     body: Shadow = call.body
     if body.remove:
         return receipt_to_json(call.problem.remove_shadow(body.agent))
-    refuse_modules({"kind": "shadow", "agent": body.agent}, call.settings.allow_modules)
+    check_modules({"kind": "shadow", "agent": body.agent}, call.settings.allow_modules)
     return receipt_to_json(call.problem.add_shadow(body.agent))
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from unfog._io import PRIVATE, write_atomically
 from unfog.live.sqlite_file import place
-from unfog.serve.auth import Key, KeyRing, KeysError, check_known
+from unfog.serve.auth import Key, KeysError, KeyStorage, check_known
 
 if TYPE_CHECKING:
     import psycopg
@@ -39,7 +39,7 @@ def is_database(store: str) -> bool:
     return store.startswith(DATABASE)
 
 
-def ring_of(store: str) -> KeyRing:
+def ring_of(store: str) -> KeyStorage:
     """The storage of a store's keys."""
     if is_database(store):
         return KeyTable(store)

@@ -72,8 +72,8 @@ class Operation(NamedTuple):
         return 201 if self.created_field and answer[self.created_field] else 200
 
 
-def _few_arms(body: schemas.Ask | schemas.Asks) -> bool:
-    if isinstance(body, schemas.Asks):
+def _few_arms(body: schemas.DecisionRequest | schemas.DecisionRequests) -> bool:
+    if isinstance(body, schemas.DecisionRequests):
         return False
     return not isinstance(body.arms, list | dict) or len(body.arms) <= FEW
 
@@ -82,7 +82,13 @@ REPORT: dict[str, Any] = {"once": True, "short": lambda _: True}  # of operation
 
 OPERATIONS = (
     Operation(
-        handlers.decide, f"{PROBLEM}/decide", "decide", schemas.Ask, schemas.Asks, once=True, short=_few_arms
+        handlers.decide,
+        f"{PROBLEM}/decide",
+        "decide",
+        schemas.DecisionRequest,
+        schemas.DecisionRequests,
+        once=True,
+        short=_few_arms,
     ),
     Operation(handlers.reward, f"{DECISION}/reward", "report", schemas.Reward, **REPORT),
     Operation(handlers.reveal, f"{DECISION}/reveal", "report", schemas.Reveal, **REPORT),

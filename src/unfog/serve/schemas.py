@@ -111,7 +111,7 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Ask(Body):
+class DecisionRequest(Body):
     """A decision that is asked for."""
 
     context: Context
@@ -125,10 +125,10 @@ class Ask(Body):
     probability: Annotated[float, Field(gt=0, le=1)] | None = None
 
 
-class Asks(Body):
+class DecisionRequests(Body):
     """Several decisions, with one commit; where one is refused, so are all."""
 
-    requests: Annotated[list[Ask], Field(min_length=1, max_length=MOST)]
+    requests: Annotated[list[DecisionRequest], Field(min_length=1, max_length=MOST)]
 
 
 class Reward(Body):

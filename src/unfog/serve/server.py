@@ -31,10 +31,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from unfog import live
 from unfog.live.errors import StoreError
 from unfog.serve.app import application
-from unfog.serve.auth import Doors, Keyed, KeyRing, Open
+from unfog.serve.auth import Authentication, Keyed, KeyStorage, LocalhostOnly
 from unfog.serve.http_client import check_address
 from unfog.serve.key_storage import is_database, ring_of, shown
-from unfog.serve.service import Service, Shelf, Single
+from unfog.serve.service import Service, Single, Stores
 from unfog.serve.settings import Settings
 from unfog.validation import InputError
 
@@ -53,7 +53,7 @@ REACHED = "the address of this service as others reach it, such as http://10.0.0
 SWITCH = 0.0005  # seconds after which a computing thread yields to the one that answers requests
 
 
-class Wanted(NamedTuple):
+class ServeOptions(NamedTuple):
     """Which problems to serve, and where."""
 
     store: str  # a file, or the address of a database
@@ -73,7 +73,7 @@ class Started(NamedTuple):
     new: bool  # whether the store has just been created
 
 
-def serve(options: Wanted, say: Callable[[Started], None]) -> None:
+def serve(options: ServeOptions, say: Callable[[Started], None]) -> None:
     """Serve until a signal says to stop; `say` is called once requests are accepted."""
     if options.settings.advertise is not None:
         check_address("advertise", options.settings.advertise, REACHED)
@@ -96,7 +96,7 @@ def serve(options: Wanted, say: Callable[[Started], None]) -> None:
         raise StoreError(service.failed)
 
 
-def open_stores(options: Wanted, url: str) -> Shelf:
+def open_stores(options: ServeOptions, url: str) -> Stores:
     """Open a store; a database is shared with other processes, which reach this one at `url`."""
     if is_database(options.store):
         from unfog.live.postgres.ownership import Shared
@@ -105,10 +105,10 @@ def open_stores(options: Wanted, url: str) -> Shelf:
     return Single(live.open(options.store, sync=options.sync))
 
 
-def doors_of(keys: KeyRing, store: str, sock: socket.socket) -> Doors:
+def doors_of(keys: KeyStorage, store: str, sock: socket.socket) -> Authentication:
     """The authentication that the socket's address requires: keys, if other machines can reach it."""
     if is_loopback(sock):
-        return Keyed(keys, unless=Open())
+        return Keyed(keys, unless=LocalhostOnly())
     if not any(key.revoked is None for key in keys.load().values()):
         host = sock.getsockname()[0]
         raise InputError(

@@ -1,7 +1,7 @@
 """The service apart from HTTP: stores and their writers, readiness, and how a call is carried out.
 
 Problems are in one SQLite file that this process holds (`Single`), or in a database that several processes
-share (`Shared` of live/postgres/ownership.py): both are a `Shelf`. Most calls are carried out by the writer
+share (`Shared` of live/postgres/ownership.py): both are a `Stores`. Most calls are carried out by the writer
 of a store (serve/writer.py). Long ones run beside the writers, in threads of their own (`Room`).
 """
 
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from unfog.live import Store
 from unfog.live.errors import ServedElsewhereError, StoreError
 from unfog.live.inspection import Gauges, gauges
-from unfog.serve.auth import Buckets, Caller, Doors, address
+from unfog.serve.auth import Authentication, Buckets, Caller, address
 from unfog.serve.errors import ServiceError, busy, described, words
-from unfog.serve.forwarding import Asked, Away
+from unfog.serve.forwarding import Away, ForwardedRequest
 from unfog.serve.metrics import Metrics, Seen
 from unfog.serve.operations import Operation
 from unfog.serve.responses import Answer, Call
@@ -40,7 +40,7 @@ STOPPING = "The service is stopping; nothing was done."
 log = logging.getLogger("unfog.serve")
 
 
-class Shelf(Protocol):
+class Stores(Protocol):
     """The stores of a service: one file, or those that this process owns in a database."""
 
     single: bool  # whether one store has all problems
@@ -193,7 +193,7 @@ class Readers:
 class Service:
     """The whole service; used by the event loop alone, which starts and stops it."""
 
-    def __init__(self, shelf: Shelf, settings: Settings, doors: Doors) -> None:
+    def __init__(self, shelf: Stores, settings: Settings, doors: Authentication) -> None:
         """No log has been read yet."""
         self.shelf, self.settings, self.doors, self.metrics = shelf, settings, doors, Metrics()
         self.ready, self.failed = False, ""  # why it could not shut down properly
@@ -315,7 +315,7 @@ class Service:
         """The store that an operation needs."""
         return await self.store(problem, operation.may_create) if problem else self._get_only_store()
 
-    async def passed_on(self, other: ServedElsewhereError, name: str, request: Asked) -> Answer:
+    async def passed_on(self, other: ServedElsewhereError, name: str, request: ForwardedRequest) -> Answer:
         """Forward a request to the process that serves the problem, and return its answer."""
         assert self._forwarder is not None  # nobody else serves a file
         return await self._forwarder.ask(other, request, partial(self._is_still, other.url, name))

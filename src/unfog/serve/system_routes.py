@@ -16,7 +16,7 @@ from unfog.live import Problem
 from unfog.live.errors import ServedElsewhereError
 from unfog.serve import errors
 from unfog.serve.errors import ServiceError, busy, words
-from unfog.serve.forwarding import asked_by
+from unfog.serve.forwarding import forwarded_request
 from unfog.serve.responses import Answer, as_json, headers_of
 from unfog.serve.service import Service
 
@@ -61,7 +61,7 @@ async def _ask_other(
 ) -> dict[str, Any]:
     """The summary from the process that serves the problem."""
     try:
-        request = asked_by(scope, headers_of(scope), b"", f"/v1/problems/{quote(name, safe='')}")
+        request = forwarded_request(scope, headers_of(scope), b"", f"/v1/problems/{quote(name, safe='')}")
         answer = await service.passed_on(other, name, request)
         about = json.loads(await answer.content())
     except ServiceError as error:

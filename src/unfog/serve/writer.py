@@ -7,7 +7,7 @@ Short work is done on the event loop itself, since two computing threads would k
 from each other. Work that takes long or has to wait is done in a thread of the store, and so is every commit.
 While that waits for the disk the loop reads further requests.
 
-What counts as short is measured for each problem (`Lengths`), since it depends on its arms, coordinates and
+What counts as short is measured for each problem (`WorkTimes`), since it depends on its arms, coordinates and
 agents, and on the machine. It is measured in processor time, which excludes other threads. Until there are
 measurements, work counts as long.
 """
@@ -21,7 +21,8 @@ from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
 from unfog.live.errors import ImportInProgressError, StoreError
-from unfog.live.processor import Gathered, Processor
+from unfog.live.processor import Batch as LogBatch
+from unfog.live.processor import Processor
 from unfog.serve.errors import busy, described
 
 SHORT = 0.005  # seconds
@@ -30,7 +31,7 @@ MOST_AT_ONCE = 64  # requests with one commit: the next ones wait for it
 log = logging.getLogger("unfog.serve")
 
 
-class Lengths:
+class WorkTimes:
     """The moving average of the time that requests take, by problem."""
 
     def __init__(self) -> None:
@@ -59,7 +60,7 @@ class Batch(NamedTuple):
     """Requests processed together: answers or exceptions, and the commit that makes them durable."""
 
     answers: list[Any]
-    gathered: Gathered
+    gathered: LogBatch
 
 
 class Writer:
@@ -75,7 +76,7 @@ class Writer:
         self._processor, self.trouble = processor, ""  # why the last commit failed
         self._size, self._on_commit, self._local = size, committed, local
         self._queue: deque[Waiting] = deque()
-        self._closed, self._times = False, Lengths()
+        self._closed, self._times = False, WorkTimes()
         self._thread = ThreadPoolExecutor(1, f"writer of {processor.log.backend.name}")
         self._task: asyncio.Task[None] | None = None
         self._snapshot_task: asyncio.Task[None] | None = None  # a snapshot that is being written

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.maths.arrays import Array
 
 COORDINATES = ("steps", "sleep", "heart rate")
@@ -17,7 +17,7 @@ ARMS = ("wait", "send", "10", "call")
 MEAN, SKEW = np.array([4.0, -1.5, 60.0]), np.array([[1.0, 0.4, 3.0], [0.0, 0.7, -2.0], [0.0, 0.0, 9.0]])
 
 
-def simulated(rounds: int = 120, seed: int = 4) -> Log:
+def simulated(rounds: int = 120, seed: int = 4) -> DecisionLog:
     """Correlated contexts of different sizes, a bias for each unit, gaps, truths in part, an uneven law."""
     dice = np.random.default_rng(seed)
     true = MEAN + dice.normal(size=(rounds, 3)) @ SKEW
@@ -31,7 +31,9 @@ def simulated(rounds: int = 120, seed: int = 4) -> Log:
     true[dice.random(true.shape) < 0.4] = np.nan
     time = 1.7e9 + np.cumsum(dice.integers(0, 900, rounds)).astype(float)
     own = law[np.arange(rounds), arm]
-    return Log(COORDINATES, ARMS, noisy, arm, reward, own, law, true, time, unit, ("ann", "bob", "cy"))
+    return DecisionLog(
+        COORDINATES, ARMS, noisy, arm, reward, own, law, true, time, unit, ("ann", "bob", "cy")
+    )
 
 
 def drawn(law: Array, dice: np.random.Generator) -> Any:
@@ -39,7 +41,7 @@ def drawn(law: Array, dice: np.random.Generator) -> Any:
     return (law.cumsum(axis=1)[:, :-1] < dice.random((len(law), 1))).sum(axis=1)
 
 
-def same(one: Log, other: Log, *without: str) -> None:
+def same(one: DecisionLog, other: DecisionLog, *without: str) -> None:
     """To the last bit, but for where they come from, and these fields."""
     if "channel" not in without:
         told = [log.channel and log.channel.written() for log in (one, other)]
@@ -49,7 +51,7 @@ def same(one: Log, other: Log, *without: str) -> None:
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
 
-def table(log: Log) -> dict[str, list[Any]]:
+def table(log: DecisionLog) -> dict[str, list[Any]]:
     """As columns under the usual names; None where there is nothing."""
     assert log.time is not None
     assert log.true is not None
@@ -73,7 +75,7 @@ def written(path: Path, columns: dict[str, list[Any]], **how: Any) -> Path:
     return path
 
 
-def dsjson(log: Log, seed: int = 1) -> list[dict[str, Any]]:
+def dsjson(log: DecisionLog, seed: int = 1) -> list[dict[str, Any]]:
     """As Vowpal Wabbit's service would log it: the chosen action first in `a`, in any order after it."""
     assert log.time is not None
     assert log.probabilities is not None

@@ -10,7 +10,7 @@ import pytest
 
 from tests.evaluation.readers import logs
 from tests.live.ground import Hand, opened
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.readers import Columns, read, to_obp
 from unfog.evaluation.readers import table as tables
 from unfog.live import Store, decision_table
@@ -18,15 +18,15 @@ from unfog.live import open as live_open
 
 
 @pytest.fixture
-def log() -> Log:
+def log() -> DecisionLog:
     return logs.simulated()
 
 
-def test_a_log_is_itself(log: Log) -> None:
+def test_a_log_is_itself(log: DecisionLog) -> None:
     assert read(log) is log
 
 
-def test_a_mapping_and_a_frame(log: Log) -> None:
+def test_a_mapping_and_a_frame(log: DecisionLog) -> None:
     table = logs.table(log)
     logs.same(read(table), log)
     frame = pd.DataFrame(table)
@@ -42,7 +42,7 @@ def test_a_mapping_and_a_frame(log: Log) -> None:
 @pytest.mark.parametrize("quick", [True, False])
 @pytest.mark.parametrize("how", [{}, {"delimiter": ";"}, {"quoting": 1}, {"lineterminator": "\n"}])
 def test_csv(
-    tmp_path: Path, log: Log, how: dict[str, Any], quick: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, log: DecisionLog, how: dict[str, Any], quick: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not quick:
         monkeypatch.setattr(tables, "find_spec", lambda _: None)
@@ -53,7 +53,7 @@ def test_csv(
     logs.same(read(str(path)), log)
 
 
-def test_dates_are_seconds(tmp_path: Path, log: Log) -> None:
+def test_dates_are_seconds(tmp_path: Path, log: DecisionLog) -> None:
     table = logs.table(log)
     table["time"] = [one["Timestamp"] for one in logs.dsjson(log)]
     table["context.steps"] = ["NA" if x is None else x for x in table["context.steps"]]
@@ -73,7 +73,7 @@ def test_dates_without_a_zone_are_in_utc(monkeypatch: pytest.MonkeyPatch) -> Non
         time.tzset()
 
 
-def test_columns_of_other_names(tmp_path: Path, log: Log) -> None:
+def test_columns_of_other_names(tmp_path: Path, log: DecisionLog) -> None:
     table = logs.table(log)
     other = {name: f"my {name}" for name in table} | {"context.steps": "steps"}
     path = logs.written(tmp_path / "log.csv", {other[name]: column for name, column in table.items()})
@@ -105,7 +105,7 @@ def test_columns_of_other_names(tmp_path: Path, log: Log) -> None:
     assert np.isnan(found.true[:, [0, 2]]).all()
 
 
-def test_without_probabilities_of_all_arms(log: Log) -> None:
+def test_without_probabilities_of_all_arms(log: DecisionLog) -> None:
     table = {name: x for name, x in logs.table(log).items() if not name.startswith("probability.")}
     found = read(table)
     assert found.arms == ("10", "call", "send", "wait")
@@ -127,7 +127,7 @@ def test_numbered_arms_are_in_the_order_of_numbers() -> None:
     assert (found.arms, found.arm.tolist()) == (("9", "10"), [1, 0, 1])
 
 
-def test_obp(log: Log) -> None:
+def test_obp(log: DecisionLog) -> None:
     given = to_obp(log)
     assert given["pi_b"].shape == (log.rounds, 4, 1)
     found = read(given, arms=logs.ARMS, coordinates=logs.COORDINATES)
@@ -138,7 +138,7 @@ def test_obp(log: Log) -> None:
     np.testing.assert_array_equal(plain.noisy, log.noisy)
 
 
-def test_dsjson(tmp_path: Path, log: Log) -> None:
+def test_dsjson(tmp_path: Path, log: DecisionLog) -> None:
     objects = logs.dsjson(log)
     found = read(logs.lines(tmp_path / "log.json", objects), arms=None)
     gone = "true", "unit", "units"
@@ -158,7 +158,7 @@ def test_dsjson(tmp_path: Path, log: Log) -> None:
     np.testing.assert_array_equal(two.noisy, log.noisy[:, [2, 1]])
 
 
-def test_dsjson_passes_over_what_was_not_learnt(tmp_path: Path, log: Log) -> None:
+def test_dsjson_passes_over_what_was_not_learnt(tmp_path: Path, log: DecisionLog) -> None:
     objects = logs.dsjson(log)
     objects[3]["_skipLearn"] = True
     objects[5]["DeferredAction"] = True
@@ -174,7 +174,7 @@ def test_dsjson_passes_over_what_was_not_learnt(tmp_path: Path, log: Log) -> Non
     )
 
 
-def test_actions_of_dsjson_follow_their_names(tmp_path: Path, log: Log) -> None:
+def test_actions_of_dsjson_follow_their_names(tmp_path: Path, log: DecisionLog) -> None:
     """Each line may list its actions in an order of its own."""
     objects, dice = logs.dsjson(log), np.random.default_rng(3)
     for one in objects[1:]:
@@ -187,7 +187,7 @@ def test_actions_of_dsjson_follow_their_names(tmp_path: Path, log: Log) -> None:
     logs.same(read(logs.lines(tmp_path / "log.json", objects)), log, "true", "unit", "units")
 
 
-def entered(store: Store, log: Log, clock: Hand) -> None:
+def entered(store: Store, log: DecisionLog, clock: Hand) -> None:
     """A log as the decisions of somebody else, in a live store."""
     terms: dict[str, Any] = {"context": log.coordinates, "arms": log.arms, "channel": CHANNEL, "seed": 3}
     live = store.problem("walks", **terms)
@@ -210,7 +210,7 @@ CHANNEL = {"context_mean": logs.MEAN.tolist(), "context_cov": [1, 1, 90], "noise
 CHANNEL |= {"bias_cov": [1, 1, 9]}
 
 
-def test_a_live_store_and_all_it_writes(tmp_path: Path, log: Log) -> None:
+def test_a_live_store_and_all_it_writes(tmp_path: Path, log: DecisionLog) -> None:
     log, clock = log.rows(slice(0, 40)), Hand()
     with opened(tmp_path, clock) as store:
         entered(store, log, clock)
@@ -230,7 +230,7 @@ def test_a_live_store_and_all_it_writes(tmp_path: Path, log: Log) -> None:
 
 @pytest.mark.parametrize("how", ["mapping", "quick", "rows"])
 def test_outcome_may_be_the_name_of_any_column(
-    how: str, tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+    how: str, tmp_path: Path, log: DecisionLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what became of live decisions only where nothing else is called so."""
     if how == "rows":

@@ -18,10 +18,10 @@ from unfog.live import NotFoundError, Problem, Store
 from unfog.live.postgres.ownership import Shared
 from unfog.live.snapshot import Replayed
 from unfog.serve import Client
-from unfog.serve.client import Remote
+from unfog.serve.client import RemoteProblem
 from unfog.validation import InputError
 
-Live: TypeAlias = Problem | Remote
+Live: TypeAlias = Problem | RemoteProblem
 MEAN, SPREAD = (np.array(CHANNEL[name]) for name in ("context_mean", "context_cov"))
 NOISE, BIAS = (np.diag(np.array(CHANNEL[name])) for name in ("noise_cov", "bias_cov"))
 SHOWN = [0.5, -1.0]  # a reading

@@ -110,11 +110,11 @@ def text_of(field: str, word: str) -> str:
 
 def parsed(field: str, text: str, example: str) -> Any:
     """Parse JSON, refusing NaN and repeated names."""
-    from unfog.live.transfer import refuse_constant
+    from unfog.live.transfer import check_constant
     from unfog.validation import InputError
 
     try:
-        return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=_check_distinct)
+        return json.loads(text, parse_constant=check_constant, object_pairs_hook=_check_distinct)
     except (ValueError, RecursionError) as error:
         raise InputError(field, text.strip() or "nothing", f"JSON such as {example} ({error})") from None
 

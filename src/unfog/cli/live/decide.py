@@ -25,7 +25,7 @@ from unfog.cli.live.common import (
 
 if TYPE_CHECKING:
     from unfog.live import Decision, Problem
-    from unfog.serve.client import Remote
+    from unfog.serve.client import RemoteProblem
 
 EXAMPLE = (
     f"Examples: unfog live decide walks.unfog walks --context '{CONTEXT}' --unit ann   |"
@@ -158,7 +158,7 @@ def _read_batch(source: str) -> dict[int, Any]:
     return requests
 
 
-def _decide_batch(problem: "Problem | Remote", requests: Mapping[int, Any]) -> list["Decision"]:
+def _decide_batch(problem: "Problem | RemoteProblem", requests: Mapping[int, Any]) -> list["Decision"]:
     """Decide a batch; errors name the line."""
     from unfog.validation import InputError
 

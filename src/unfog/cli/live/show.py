@@ -13,7 +13,7 @@ from unfog.lab.tables import GLUE, align, percent, wrap
 if TYPE_CHECKING:
     from unfog.live import Problem, Store
     from unfog.serve import Client
-    from unfog.serve.client import Remote
+    from unfog.serve.client import RemoteProblem
 
 EXAMPLE = (
     "Examples: unfog live show walks.unfog   |   unfog live show walks.unfog walks --unit ann --json   |"
@@ -61,7 +61,7 @@ def command(
     typer.echo(jsonlib.dumps(report, allow_nan=False) if json else format_problem(report))
 
 
-def describe_problem(problem: "Problem | Remote", unit: str | None, noisy: Any) -> dict[str, Any]:
+def describe_problem(problem: "Problem | RemoteProblem", unit: str | None, noisy: Any) -> dict[str, Any]:
     """Everything there is to know about a problem, as plain data."""
     from unfog.live.inspection import plain
 
@@ -83,7 +83,7 @@ def summarise_problem(store: "Store | Client", name: str) -> dict[str, Any]:
     return {part: description[part] for part in LISTED}
 
 
-def _save_figure(problem: "Problem | Remote", path: Path) -> None:
+def _save_figure(problem: "Problem | RemoteProblem", path: Path) -> None:
     from unfog.plotting import save
 
     save(problem.figure(), path.parent, path.stem, (path.suffix[1:],))

@@ -21,7 +21,7 @@ from typing import Any
 from unfog._io import check_file
 from unfog._table import names_of, number_rows
 from unfog.evaluation import log as logs
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.readers import live, ndjson, obp, table
 from unfog.evaluation.readers.live import Opener, ReaderOptions
 from unfog.evaluation.readers.obp import to_obp
@@ -47,7 +47,7 @@ def read(
     coordinates: Sequence[str] | None = None,
     probability: float | None = None,
     opener: Opener | None = None,
-) -> Log:
+) -> DecisionLog:
     """The log, checked.
 
     `columns` say which column of a table is what: `Columns`, a mapping, or a path to a file of TOML.
@@ -67,8 +67,8 @@ def read(
     return _read_path(Path(log), options) if isinstance(log, str | PathLike) else _read_object(log, options)
 
 
-def _read_object(log: Any, options: ReaderOptions) -> Log:
-    if isinstance(log, Log):
+def _read_object(log: Any, options: ReaderOptions) -> DecisionLog:
+    if isinstance(log, DecisionLog):
         options.only("a log that was read")
         return logs.check_log(log, number_rows(log.rounds))
     if isinstance(log, Mapping) and log.keys() >= obp.MARKS:
@@ -86,7 +86,7 @@ def _read_object(log: Any, options: ReaderOptions) -> Log:
     raise InputError("log", display(log), ANY)
 
 
-def _read_path(path: Path, options: ReaderOptions) -> Log:
+def _read_path(path: Path, options: ReaderOptions) -> DecisionLog:
     check_file("log", path, ANY)
     ending = path.suffix.lower()
     if ending in TABLES:

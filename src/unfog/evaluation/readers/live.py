@@ -25,7 +25,7 @@ import numpy as np
 from unfog._table import Column, Where
 from unfog.channel.channel import channel
 from unfog.evaluation import log as logs
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.readers import table
 from unfog.evaluation.readers.table import Columns
 from unfog.maths.arrays import Array, Bools
@@ -198,14 +198,16 @@ def _apply_later_event(where: str, kind: str, row: Row, event: Event) -> None:
         row.reward, row.state = number(where, event, "value"), "learnt"
 
 
-def read(events: Iterable[Event], problem: str | None, arms: Sequence[str] | None, source: str = "") -> Log:
+def read(
+    events: Iterable[Event], problem: str | None, arms: Sequence[str] | None, source: str = ""
+) -> DecisionLog:
     """The log of one problem, from events that may belong to several."""
     return read_lines(((f"event {one.get('seq')}", one) for one in events), problem, arms, source)
 
 
 def read_lines(
     lines: Iterable[tuple[str, Event]], problem: str | None, arms: Sequence[str] | None, source: str
-) -> Log:
+) -> DecisionLog:
     """The log of one problem, from pairs of where an event stands and the event."""
     folds: dict[str, Fold] = {}
     for where, event in lines:
@@ -227,7 +229,7 @@ def read_lines(
     return _build_log(fold, arms, source or f"live problem {fold.name!r}")
 
 
-def read_store(store: Store, problem: str | None, arms: Sequence[str] | None) -> Log:
+def read_store(store: Store, problem: str | None, arms: Sequence[str] | None) -> DecisionLog:
     """The log of a problem of a store; it need not be named where it is the only one."""
     names = list(store.names())
     if problem is None and len(names) == 1:
@@ -238,7 +240,7 @@ def read_store(store: Store, problem: str | None, arms: Sequence[str] | None) ->
     return read(store.events(problem), problem, arms)
 
 
-def _build_log(fold: Fold, arms: Sequence[str] | None, source: str) -> Log:
+def _build_log(fold: Fold, arms: Sequence[str] | None, source: str) -> DecisionLog:
     rows, notes = _select_rows(fold)
     if not rows:
         actual = "; ".join(notes) or "no decisions"
@@ -251,7 +253,7 @@ def _build_log(fold: Fold, arms: Sequence[str] | None, source: str) -> Log:
     arm, order = table.arm_numbers(column, known_arms)
     true = matrix([row.true for row in rows], fold.coordinates)
     unit, units = _number_units(rows)
-    log = Log(
+    log = DecisionLog(
         fold.coordinates,
         order,
         matrix([row.context for row in rows], fold.coordinates),

@@ -25,7 +25,7 @@ import numpy as np
 
 from unfog._table import Column, Where, seconds
 from unfog.evaluation import log as logs
-from unfog.evaluation.log import Log, gaps
+from unfog.evaluation.log import DecisionLog, gaps
 from unfog.evaluation.readers import live, table
 from unfog.evaluation.readers.live import Fields, ReaderOptions
 from unfog.evaluation.readers.table import even_probabilities
@@ -53,7 +53,7 @@ class Event(NamedTuple):
     time: float
 
 
-def read_lines(path: Path, options: ReaderOptions) -> Log:
+def read_lines(path: Path, options: ReaderOptions) -> DecisionLog:
     """The log of a file."""
     with open(path, "rb") as file:
         objects = _read_objects(file)
@@ -98,7 +98,7 @@ def read_dsjson(
     coordinates: Sequence[str] | None,
     probability: float | None,
     source: str,
-) -> Log:
+) -> DecisionLog:
     """The log of numbered lines of dsjson."""
     decisions, notes = _select_decisions(lines)
     if not decisions:
@@ -285,14 +285,14 @@ def _build_log(
     arms: Sequence[str] | None,
     contexts: tuple[Array, tuple[str, ...]],
     probability: float | None,
-) -> Log:
+) -> DecisionLog:
     """The log of decisions with their rewards."""
     (noisy, coordinates), where = contexts, Where("line", [one.line for one in events])
     known_arms = list(dict.fromkeys(name for one in events for name in one.names)) if arms is None else arms
     column = Column("_label_Action", np.array([one.arm for one in events], object), where)
     arm, order = table.arm_numbers(column, known_arms)
     time = np.array([one.time for one in events])
-    log = Log(
+    log = DecisionLog(
         coordinates,
         order,
         noisy,

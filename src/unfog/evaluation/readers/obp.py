@@ -11,7 +11,7 @@ import numpy as np
 
 from unfog._table import array, first, number_rows
 from unfog.evaluation import log as logs
-from unfog.evaluation.log import Log
+from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.readers.table import even_probabilities
 from unfog.maths.arrays import Array
 from unfog.validation import InputError, count
@@ -25,7 +25,7 @@ def read(
     arms: Sequence[str] | None,
     coordinates: Sequence[str] | None,
     probability: float | None,
-) -> Log:
+) -> DecisionLog:
     """The log of a dictionary; unless names are given, arms are 0, 1, …, coordinates x0, x1, …."""
     number = count("n_actions", feedback["n_actions"])
     arms = [str(i) for i in range(number)] if arms is None else list(arms)
@@ -44,7 +44,7 @@ def read(
         if probability is not None
         else _read_probabilities(feedback)
     )
-    log = Log(
+    log = DecisionLog(
         tuple(names),
         tuple(arms),
         context,
@@ -104,7 +104,7 @@ def _read_probabilities(feedback: Mapping[str, Any]) -> Array | None:
     return None if values is None else array("pi_b", values, NUMBERS).reshape(len(values), -1)
 
 
-def to_obp(log: Log) -> dict[str, Any]:
+def to_obp(log: DecisionLog) -> dict[str, Any]:
     """The dictionary of a log; what it has no field for (times, units, true contexts) is left behind."""
     extra = {} if log.probabilities is None else {"pi_b": log.probabilities[:, :, None]}
     return {

@@ -35,7 +35,7 @@ import numpy as np
 from unfog import _io, _table
 from unfog._table import HEADER, Column, check_there, first, number_rows
 from unfog.evaluation import log as logs
-from unfog.evaluation.log import WITHOUT, Log
+from unfog.evaluation.log import WITHOUT, DecisionLog
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.validation import LONGEST_LOOKED_UP, InputError, display
 
@@ -233,7 +233,7 @@ def _sort_key(name: str) -> tuple[int, int, str]:
 
 def read_table(
     table: Any, columns: Columns, arms: Sequence[str] | None, coordinates: Sequence[str] | None, source: str
-) -> Log:
+) -> DecisionLog:
     """The log of a table with named columns."""
     names = _table.names_of(table) or []
     roles = find_roles(columns, names, coordinates)
@@ -247,7 +247,9 @@ def outcome(names: Sequence[str], roles: ColumnRoles) -> list[str]:
     return [OUTCOME] if OUTCOME in names and not used else []
 
 
-def build_log(columns: dict[str, Column], roles: ColumnRoles, arms: Sequence[str] | None, source: str) -> Log:
+def build_log(
+    columns: dict[str, Column], roles: ColumnRoles, arms: Sequence[str] | None, source: str
+) -> DecisionLog:
     """The log of these columns."""
     columns, notes = _drop_without_reward(columns, roles)
     where = columns[roles.arm].where
@@ -258,7 +260,7 @@ def build_log(columns: dict[str, Column], roles: ColumnRoles, arms: Sequence[str
     arm, listed = arm_numbers(columns[roles.arm], arms)
     probabilities = _read_probabilities(columns, roles, listed)
     unit, units = (None, ()) if roles.unit is None else _number_units(columns[roles.unit])
-    log = Log(
+    log = DecisionLog(
         roles.coordinates,
         listed,
         _stack_columns(columns, roles.context),
@@ -362,7 +364,7 @@ def _number_units(column: Column) -> tuple[Ints | None, tuple[str, ...]]:
 
 def read_csv(
     path: Path, columns: Columns, arms: Sequence[str] | None, coordinates: Sequence[str] | None
-) -> Log:
+) -> DecisionLog:
     """The log of a file with a header; commas, semicolons or tabs."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:

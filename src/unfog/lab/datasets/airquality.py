@@ -32,7 +32,7 @@ from unfog.validation import InputError
 from unfog.worlds.record import LEVEL, Record, Recorded, calibrated
 
 if TYPE_CHECKING:
-    from unfog.evaluation.log import Log
+    from unfog.evaluation.log import DecisionLog
 
 ANALYSERS = ("CO(GT)", "C6H6(GT)", "NOx(GT)", "NO2(GT)")
 SENSORS = ("PT08.S1(CO)", "PT08.S2(NMHC)", "PT08.S3(NOx)", "PT08.S4(NO2)")
@@ -119,7 +119,7 @@ class AirLog(NamedTuple):
     ('log', 'channel', 'true')
     """
 
-    log: "Log"
+    log: "DecisionLog"
     channel: Channel  # as the calibration has it
     true: Array  # (n, 4)
 
@@ -204,13 +204,17 @@ def _centre(channel: Channel) -> Channel:
     return channel._replace(context_mean=channel.context_mean - LEVEL, bias=nothing, sample=sample)
 
 
-def _draw_log(noisy: Array, true: Array, epsilon: float, reward_sd: float, rng: np.random.Generator) -> "Log":
+def _draw_log(
+    noisy: Array, true: Array, epsilon: float, reward_sd: float, rng: np.random.Generator
+) -> "DecisionLog":
     """Draw arms from the readings, and rewards from the true contexts."""
-    from unfog.evaluation.log import Log
+    from unfog.evaluation.log import DecisionLog
 
     rows, number = np.arange(len(noisy)), len(ARMS)
     probabilities = np.full((len(noisy), number), epsilon / number)
     probabilities[rows, _prepend_wait(noisy).argmax(axis=1)] += 1 - epsilon
     arm = np.minimum((rng.random((len(noisy), 1)) > probabilities.cumsum(axis=1)).sum(axis=1), number - 1)
     reward = scores(true)[rows, arm] + reward_sd * rng.standard_normal(len(noisy))
-    return Log(GASES, ARMS, noisy, arm, reward, probabilities[rows, arm], probabilities, source="Air Quality")
+    return DecisionLog(
+        GASES, ARMS, noisy, arm, reward, probabilities[rows, arm], probabilities, source="Air Quality"
+    )

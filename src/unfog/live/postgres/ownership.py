@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from unfog.live.errors import NotFoundError, OwnershipLostError, ServedElsewhereError, StoreError
-from unfog.live.log import Log
+from unfog.live.log import EventLog
 from unfog.live.postgres import connection
 from unfog.live.postgres.backend import PostgresBackend
 from unfog.live.postgres.connection import Pool, asking
@@ -317,7 +317,7 @@ class Shared:
             if epoch is None:
                 raise self._build_refusal(name)
             try:
-                store = Store(Log(PostgresBackend(self._pool, name, epoch)), self._clock)
+                store = Store(EventLog(PostgresBackend(self._pool, name, epoch)), self._clock)
             except BaseException:
                 self.owners.release(name)
                 raise
