@@ -148,8 +148,10 @@ def test_settings_must_be_hashable() -> None:
 
 def test_what_lacks_a_method_is_told_which() -> None:
     told = refused(chooser=Short())
-    lacks = "choose_with_probabilities, draws_theta, interpreted, misses, needs_learner, probabilities"
-    assert told.startswith(f"mine.chooser: Short has no {lacks}; allowed: an instance of a frozen")
+    lacks = "choose_with_probabilities, draws_theta, interpreted, misses, needs_learner, "
+    assert told.startswith(
+        f"mine.chooser: Short has no {lacks}probabilities, takes_candidates; allowed: an instance"
+    )
     assert "inherits Chooser of agents/base.py" in told
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from unfog.agents.base import EstimatesScales
 from unfog.agents.catalogue import (
     AGENTS,
     CHOOSERS,
@@ -120,6 +121,8 @@ def beside(part: str) -> str:
         name for name, row in AGENTS.items() if kind == row.learner.rewards or row.binary_learner is not None
     ]
     fits = [name for name in kept if learner is None or not learner().misses(AGENTS[name].denoiser)]
+    if learner is not None and issubclass(learner, EstimatesScales):
+        return "hedged"  # whose chooser can draw by lot, too
     return "alg1-exact" if "alg1-exact" in fits else fits[0]
 
 

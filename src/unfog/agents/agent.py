@@ -14,18 +14,22 @@ from unfog.agents.base import (
     Chooser,
     Corrects,
     Denoiser,
+    EstimatesScales,
     ForecastsReading,
     Grows,
+    HasCandidates,
     KeepsRounds,
     KnowsBias,
     Learner,
     LooksBack,
+    PoolsUnits,
     Precomputes,
     PredictsReading,
     ReplacesTerms,
     ReportsChoice,
     Rewinds,
     RunsChain,
+    ScalesContexts,
     SeesBias,
     Smooths,
     UsesTime,
@@ -79,6 +83,10 @@ class Abilities:
     sample: RunsChain | None  # draw theta by steps of a chain before a decision
     keep_rounds: KeepsRounds | None  # keep past rounds
     grow: Grows | None  # accept more arms
+    pool: PoolsUnits | None  # learn from the readings of all units together
+    scale_contexts: ScalesContexts | None  # have contexts on the scale of readings
+    hedge: HasCandidates | None  # weigh candidates by how well each predicts rewards
+    estimate_scales: EstimatesScales | None  # learn the scales of theta's prior and of rewards
     report_choice: ReportsChoice | None  # report to the learner how an arm was chosen
 
     @classmethod
@@ -107,6 +115,10 @@ class Abilities:
             sample=learner if isinstance(learner, RunsChain) else None,
             keep_rounds=learner if isinstance(learner, KeepsRounds) else None,
             grow=learner if isinstance(learner, Grows) else None,
+            pool=denoiser if isinstance(denoiser, PoolsUnits) else None,
+            scale_contexts=denoiser if isinstance(denoiser, ScalesContexts) else None,
+            hedge=denoiser if isinstance(denoiser, HasCandidates) else None,
+            estimate_scales=learner if isinstance(learner, EstimatesScales) else None,
             report_choice=chooser if learner.needs_report and isinstance(chooser, ReportsChoice) else None,
         )
 
@@ -174,6 +186,10 @@ class Agent:
         if missing := chooser.misses(learner):
             what = f"{chooser.name!r} beside the learner {learner.name!r}"
             raise InputError(f"{self.name}.chooser", what, f"beside it {missing}")
+        if (self.can.hedge or self.can.estimate_scales) and not chooser.takes_candidates:
+            what = f"{chooser.name!r} beside {self.denoiser.name!r} and {learner.name!r}"
+            allowed = "beside them one that takes candidates, such as randucb"
+            raise InputError(f"{self.name}.chooser", what, allowed)
         if learner.own_belief and not any(isinstance(learner, kind) for kind in chooser.needs_learner):
             what = f"{learner.name!r} beside the chooser {chooser.name!r}"
             raise InputError(f"{self.name}.learner", what, "beside it the chooser that its belief is for")

@@ -293,6 +293,8 @@ class View(NamedTuple):
     noise: Callable[[Ints], Array | None] = _no_noise  # variance of an arm's reward given theta, (...,)
     features: FeatureMap | None = None  # the map of the design, for choosers that evaluate other contexts
     reach: Array | None = None  # (..., d)  how far its mean may be off, where the denoiser `BoundsMean`
+    weights: Array | None = None  # (..., J)  of candidates, if there is an axis of them
+    by_lot: Bools | None = None  # (...,)  true where the arm is to be drawn by lot; None: nowhere
 
     def mask(self, values: Array) -> Array:
         """Values of every arm (..., K), with those that may not be chosen below all others."""
@@ -314,6 +316,7 @@ class Chooser(Part, Protocol):
     """
 
     needs_learner: ClassVar[tuple[type, ...]] = ()  # kinds of learner, all of which its learner must be
+    takes_candidates: ClassVar[bool] = False  # whether it mixes candidates, and draws by lot
     draws_theta: ClassVar[bool] = True  # if not, any root of the covariance gives the same arm
 
     def misses(self, learner: Learner) -> str:
@@ -438,6 +441,55 @@ class WeighsHypotheses(Protocol):
     @abstractmethod
     def weights(self, parameters: Parameters, state: State) -> Array:
         """How probable each one is, (..., n)."""
+
+
+class Pooled(NamedTuple):
+    """The state of a denoiser that pools units, in a round of one of them."""
+
+    pool: State  # what all units share
+    own: State  # what is of this unit alone
+
+
+@runtime_checkable
+class PoolsUnits(Protocol):
+    """A denoiser that learns from the readings of all units together.
+
+    The state that its methods get, and return, is `Pooled`: a round hands it the pool that all units share.
+    """
+
+    pools_units: ClassVar[bool] = True
+
+
+@runtime_checkable
+class ScalesContexts(Protocol):
+    """A denoiser whose contexts are on the scale of readings, for maps that have intercepts.
+
+    Contexts may be far from zero compared with their spread, and features of such contexts lose digits: so
+    they are counted from an origin. The mean error of readings may be learnt only later: what was believed of
+    a context before is then still comparable with what is believed now.
+    """
+
+    @abstractmethod
+    def origin(self, parameters: Parameters, state: State) -> Array:
+        """What is subtracted from a context, (..., d), before features are computed: always the same."""
+
+    @abstractmethod
+    def mean_error(self, parameters: Parameters, state: State) -> Array:
+        """The mean of readings less true contexts, (..., d), as far as it is known now."""
+
+
+@runtime_checkable
+class HasCandidates(Protocol):
+    """A denoiser with several candidates: a belief about the context for each, along an axis (..., J, d).
+
+    Behind each stands a learner of its own: the same part, with that axis in its state. Candidates are
+    weighed by how well each predicts rewards (agents/round.py).
+    """
+
+    @property
+    @abstractmethod
+    def candidates(self) -> tuple[str, ...]:
+        """Their names, in the order of the axis."""
 
 
 class Hindsight(NamedTuple):
@@ -608,6 +660,23 @@ class ReplacesTerms(Protocol):
         self, parameters: Parameters, state: State, old: Term | None, new: Term, reward: Array
     ) -> State:
         """The state with one round's term replaced, or with a new one; both are as `fit` returned them."""
+
+
+@runtime_checkable
+class EstimatesScales(Protocol):
+    """A learner that estimates the scales of its own prior, at certain decisions."""
+
+    @abstractmethod
+    def is_due(self, number: int) -> bool:
+        """Whether scales are estimated before the decision of this number, from 0."""
+
+    @abstractmethod
+    def estimate_scales(self, parameters: Parameters, state: State) -> State:
+        """The state with scales estimated from all rewards so far."""
+
+    @abstractmethod
+    def is_ready(self, state: State, arms: int) -> Bools:
+        """Whether enough is known to choose among so many arms, (...,); they are drawn by lot before."""
 
 
 @runtime_checkable

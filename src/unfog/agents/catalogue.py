@@ -38,6 +38,7 @@ from unfog.agents.denoise import (
     Drift,
     Empirical,
     Exact,
+    Fleet,
     Identity,
     Incomplete,
     KnownBias,
@@ -50,7 +51,7 @@ from unfog.agents.denoise import (
     TemporalBank,
     UnknownNoise,
 )
-from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, Revisable, Scaled, Sites
+from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, EmpiricalBayes, Revisable, Scaled, Sites
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import BEYOND
 from unfog.validation import (
@@ -121,6 +122,9 @@ _ROWS = [
     _ours("adaptive-temporal", TemporalBank(), learner=Revisable(), chooser=RandUcb(growth=0.0),
           binary_learner=Sites(),
           summary="temporal that finds out how large errors are, and how fast the bias moves"),
+    _ours("hedged", Fleet(), learner=EmpiricalBayes(), binary_learner=None, clip_sd=None,
+          summary="told only how noisy one reading is: learns the rest from all units and all rewards, "
+          "and weighs whose a unit's offset is"),
     _ours("drift", Drift(), summary="follows a bias that walks"),
     _ours("robust", Robust(), summary="expects outliers: noise with heavy tails"),
     _ours("empirical", Empirical(), reference=CONTEXTS,
@@ -157,6 +161,7 @@ WHEN = {
     "unknown-noise": "When the size of the noise is not known, and some true contexts become known.",
     "temporal": "When contexts move slowly and the sensor drifts; it wants to be calibrated with times.",
     "adaptive-temporal": "Like temporal, when the size of errors and the speed of the bias are not known.",
+    "hedged": "When you know how noisy one reading is, and nothing else.",
     "drift": "When the sensor's bias changes slowly over time.",
     "robust": "When some readings are far off: outliers.",
     "empirical": "When contexts are far from a bell curve and you have a sample of true ones.",

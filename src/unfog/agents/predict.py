@@ -11,8 +11,10 @@ the probability of 1 is the mean of its sigmoid, by Gauss and Hermite's rule.
 
 import numpy as np
 
+from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.base import Parameters, State
+from unfog.agents.choose.ucb import mixed
 from unfog.agents.round import Decision, Memory, Setup
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import sigmoid
@@ -48,15 +50,21 @@ def reward(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tu
 
     The beliefs about theta and the context are those of the decision. To learn from the reward afterwards,
     replace the evidence by `decision.evidence.weighed()` first, which saves time. None for learners of
-    Gaussian rewards that do not say how noisy these are. A chain is certain of its sample, so that its
-    variance is too small.
+    Gaussian rewards that do not say how noisy these are, or do not know it yet. A chain is certain of its
+    sample, so that its variance is too small.
     """
     evidence, binary = decision.evidence, agent.learner.rewards == "bernoulli"
     hidden = evidence.context_variance()
+    estimator = agent.can.estimate_scales
+    if estimator is not None and not estimator.is_ready(memory.learner, 1).all():
+        return None
     noise = hidden if binary else agent.learner.noise(setup.learner, memory.learner, hidden)
     if noise is None:
         return None
     mean, variance = evidence.expected_reward(noise)
+    weights = rounds.candidate_weights(memory)
+    if weights is not None:
+        mean, variance = mixed(weights, mean, variance, -1)
     if not binary:
         return mean, variance
     xp = mean.__array_namespace__()

@@ -34,10 +34,12 @@ from typing import Any, NamedTuple
 
 from unfog.agents.agent import Agent
 from unfog.agents.base import (
+    EstimatesScales,
     Evidence,
     Known,
     Moment,
     Parameters,
+    Pooled,
     Privilege,
     State,
     Term,
@@ -45,11 +47,16 @@ from unfog.agents.base import (
     is_news,
 )
 from unfog.channel.knowledge import Knowledge
-from unfog.features import Context, FeatureMap
-from unfog.maths.arrays import Array, Ints, holds_everywhere
+from unfog.features import Context, Design, FeatureMap
+from unfog.features.per_arm import has_intercepts
+from unfog.maths.arrays import Array, Bools, Ints, holds_everywhere
 from unfog.maths.gaussian import Belief
 from unfog.maths.trees import map_arrays, where
 from unfog.validation import InputError
+
+LEAST_WEIGHT = 0.01  # of the largest weight: lighter candidates are left out of a choice
+FREEDOM = 5.0  # degrees of freedom of the density that weighs candidates
+RETURNED = 0.001  # of the weight, after every reward
 
 
 class Observation(NamedTuple):
@@ -87,6 +94,8 @@ class Memory(NamedTuple):
     denoiser: State  # with an axis for units in front, where there are several
     learner: State
     surprises: Surprises | tuple[()] = ()  # how many there were, if the agent has `clip_sd`
+    pool: State = ()  # what the denoiser knows of all units together
+    weights: Array | tuple[()] = ()  # (..., J)  logarithms of the candidates' weights, up to a constant
 
 
 class Decision(NamedTuple):
@@ -169,10 +178,18 @@ def start(
     channel = agent.denoiser.start(setup.denoiser)
     if agent.can.use_time is not None and not late:
         channel = agent.can.use_time.at_once(channel)
+    pool: State = ()
+    if agent.can.pool is not None:
+        pool, channel = channel
     if several is not None:
         channel = repeat_state(channel, several)
     counts = () if agent.clip_sd is None else start_counts(known.context_mean)
-    return setup, Memory(channel, agent.learner.start(known, rounds), counts)
+    learner, weights = agent.learner.start(known, rounds), ()
+    if agent.can.hedge is not None:
+        number = len(agent.can.hedge.candidates)
+        learner = map_arrays(lambda x: xp.broadcast_to(x, (number, *x.shape)), learner)
+        weights = xp.zeros(number, dtype=known.context_cov.dtype)
+    return setup, Memory(channel, learner, counts, pool, weights)
 
 
 def advance_chain(agent: Agent, setup: Setup, memory: Memory, normals: Array) -> Memory:
@@ -180,6 +197,80 @@ def advance_chain(agent: Agent, setup: Setup, memory: Memory, normals: Array) ->
     if agent.can.sample is None:
         raise ValueError(f"{agent.name}: its learner has no steps to take")
     return memory._replace(learner=agent.can.sample.step(setup.learner, memory.learner, normals))
+
+
+def estimate_scales(agent: Agent, setup: Setup, memory: Memory, number: int) -> Memory:
+    """The memory before the decision of this number: learners that estimate scales do so now and then."""
+    estimator = agent.can.estimate_scales
+    if estimator is None or not estimator.is_due(number):
+        return memory
+    return memory._replace(learner=estimator.estimate_scales(setup.learner, memory.learner))
+
+
+def _channel(agent: Agent, memory: Memory, unit: Ints | None, noisy: Array) -> State:
+    """The denoiser's state in a round of this unit."""
+    own = state_of(memory.denoiser, unit, noisy)
+    return own if agent.can.pool is None else Pooled(memory.pool, own)
+
+
+def _with_channel(agent: Agent, memory: Memory, unit: Ints | None, noisy: Array, channel: State) -> Memory:
+    """The memory with the denoiser's state after a round of this unit."""
+    if agent.can.pool is None:
+        return memory._replace(denoiser=put_state(memory.denoiser, unit, noisy, channel))
+    own = put_state(memory.denoiser, unit, noisy, channel.own)
+    return memory._replace(denoiser=own, pool=channel.pool)
+
+
+def design(
+    agent: Agent, parameters: Parameters, channel: State, features: FeatureMap, context: Context
+) -> Design:
+    """The expected features under a belief, counted from the denoiser's origin where it has one."""
+    scales = agent.can.scale_contexts
+    has_candidates = agent.can.hedge is not None
+    if scales is not None and has_intercepts(features):
+        origin = scales.origin(parameters, channel)
+        context = Context(context.mean - (origin[..., None, :] if has_candidates else origin), context.cov)
+    return (features.over_rounds() if has_candidates else features).design(context)
+
+
+def candidate_weights(memory: Memory) -> Array | None:
+    """The weights of candidates, (..., J), zero below a hundredth of the largest; None without candidates."""
+    if isinstance(memory.weights, tuple):
+        return None
+    xp = memory.weights.__array_namespace__()
+    relative = xp.exp(memory.weights - memory.weights.max(-1)[..., None])
+    relative = xp.where(relative < LEAST_WEIGHT, 0.0, relative)
+    weights: Array = relative / relative.sum(-1)[..., None]
+    return weights
+
+
+def mixed_context(context: Context, weights: Array | None) -> Context:
+    """The belief about a context over all candidates, by their weights (..., J)."""
+    if weights is None:
+        return context
+    mean = (weights[..., None] * context.mean).sum(-2)
+    apart = context.mean - mean[..., None, :]
+    spread = context.cov + apart[..., :, None] * apart[..., None, :]
+    return Context(mean, (weights[..., None, None] * spread).sum(-3))
+
+
+def believed_context(
+    agent: Agent, setup: Setup, weights: Array | None, channel: State, context: Context
+) -> Context:
+    """A belief about a context over all candidates, and without the mean error of readings."""
+    context = mixed_context(context, weights)
+    if agent.can.scale_contexts is None:
+        return context
+    error = agent.can.scale_contexts.mean_error(setup.denoiser, channel)
+    return Context(context.mean - error, context.cov)
+
+
+def for_each_candidate(agent: Agent, values: Any) -> Any:
+    """Values (...,), one for all candidates, with an axis for these."""
+    if agent.can.hedge is None:
+        return values
+    xp, number = values.__array_namespace__(), len(agent.can.hedge.candidates)
+    return xp.broadcast_to(values[..., None], (*values.shape, number))
 
 
 def mask_lost(agent: Agent, setup: Setup, observation: Observation) -> Array:
@@ -197,7 +288,7 @@ def _prepare_reading(agent: Agent, setup: Setup, memory: Memory, observation: Ob
     noisy, parameters = mask_lost(agent, setup, observation), setup.denoiser
     if agent.can.see_bias is not None and observation.bias is not None:
         parameters = agent.can.see_bias.with_bias(parameters, observation.bias)
-    channel, moment = state_of(memory.denoiser, observation.unit, noisy), None
+    channel, moment = _channel(agent, memory, observation.unit, noisy), None
     if agent.can.use_time is not None:
         moment = agent.can.use_time.stamp(
             channel, Moment(observation.round, observation.measured_at, observation.noise)
@@ -270,23 +361,39 @@ def _build_view(
     belief = theta if joint_belief is None else joint_belief
     if belief is None:
         belief = agent.learner.belief(setup.learner, memory.learner)
-    design = features.design(context)
+    expected = design(agent, reading.parameters, reading.channel, features, context)
+    weights, estimator = candidate_weights(memory), agent.can.estimate_scales
 
     def noise(arm: Ints) -> Array | None:
         fitting: Any = belief
-        hidden = 0.0 if agent.awaits_context else design.context_variance(fitting, arm)
-        return agent.learner.noise(setup.learner, memory.learner, hidden)
+        hidden = (
+            0.0
+            if agent.awaits_context
+            else expected.context_variance(fitting, for_each_candidate(agent, arm))
+        )
+        variance = agent.learner.noise(setup.learner, memory.learner, hidden)
+        return variance if weights is None or variance is None else (weights * variance).sum(-1)
 
     return View(
         context,
-        design,
+        expected,
         belief,
         observation.round,
         observation.arms,
         noise,
         features,
-        _find_reach(agent, reading),
+        reach=_find_reach(agent, reading),
+        weights=weights,
+        by_lot=None if estimator is None else ~_all_ready(agent, estimator, memory, features),
     )
+
+
+def _all_ready(agent: Agent, estimator: EstimatesScales, memory: Memory, features: FeatureMap) -> Bools:
+    """Whether the learner, or that of every candidate, knows enough to choose, (...,)."""
+    is_ready = estimator.is_ready(memory.learner, features.arms)
+    xp = is_ready.__array_namespace__()
+    ready: Bools = is_ready if agent.can.hedge is None else xp.all(is_ready, axis=-1)
+    return ready
 
 
 def _find_reach(agent: Agent, reading: _Reading) -> Array | None:
@@ -308,10 +415,12 @@ def make_decision(
     view, reading = considered
     noisy = reading.noisy
     unbiased = None if agent.can.look_back is None else agent.can.look_back[0].unbiased(setup.denoiser, noisy)
+    arms = for_each_candidate(agent, arm)
+    context = believed_context(agent, setup, view.weights, reading.channel, view.context)
     evidence = Evidence(
-        features, view.design, view.belief, arm, unbiased, context=view.context, choice_report=choice_report
+        features, view.design, view.belief, arms, unbiased, context=view.context, choice_report=choice_report
     )
-    return Decision(arm, view.context, evidence, noisy, reading.unit, reading.clipped, moment=reading.moment)
+    return Decision(arm, context, evidence, noisy, reading.unit, reading.clipped, moment=reading.moment)
 
 
 def decide(
@@ -364,11 +473,11 @@ def observe_reading(agent: Agent, setup: Setup, memory: Memory, reading: "_Readi
     memory = memory._replace(surprises=count_surprises(memory.surprises, contexts=reading.clipped))
     if agent.awaits_context:
         return memory
-    channel = state_of(memory.denoiser, reading.unit, reading.noisy)
+    channel = _channel(agent, memory, reading.unit, reading.noisy)
     if agent.can.use_time is not None and reading.moment is not None:
         channel = agent.can.use_time.before(setup.denoiser, channel, reading.moment)
     channel = agent.denoiser.update(setup.denoiser, channel, reading.noisy, None)
-    return memory._replace(denoiser=put_state(memory.denoiser, reading.unit, reading.noisy, channel))
+    return _with_channel(agent, memory, reading.unit, reading.noisy, channel)
 
 
 def reward(
@@ -387,6 +496,9 @@ def _learn_reward(
 ) -> tuple[Memory, Decision]:
     """Learn theta from the reward; its term is kept where it may have to be taken back."""
     memory, decision, paid = _clip_reward(agent, setup, memory, decision, paid)
+    if agent.can.hedge is not None:
+        paid = for_each_candidate(agent, paid)
+        memory, decision = _weigh_candidates(agent, setup, memory, decision, paid)
     if agent.can.revise is None:
         learner = agent.learner.update(setup.learner, memory.learner, decision.evidence, paid)
     else:
@@ -396,6 +508,33 @@ def _learn_reward(
         learner = reviser.replace(setup.learner, memory.learner, None, term, paid)
         decision = decision._replace(term=term)
     return memory._replace(learner=learner), decision
+
+
+def _weigh_candidates(
+    agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
+) -> tuple[Memory, Decision]:
+    """Weigh the candidates by how well each predicted the reward (..., J), before any learns from it.
+
+    The density is Student's t with 5 degrees of freedom, about the mean and with the variance that the
+    candidate predicted: what one reward can do is bounded. A share of all weight is given back to all, so
+    that a candidate which is right from some time on is found.
+    """
+    evidence = decision.evidence.weighed()
+    noise = agent.learner.noise(setup.learner, memory.learner, evidence.context_variance())
+    decision = decision._replace(evidence=evidence)
+    if noise is None:
+        return memory, decision
+    xp = paid.__array_namespace__()
+    mean, variance = evidence.expected_reward(noise)
+    density = -0.5 * xp.log(variance)
+    density = density - 0.5 * (FREEDOM + 1) * xp.log1p((paid - mean) ** 2 / (variance * FREEDOM))
+    if agent.can.estimate_scales is not None:
+        density = xp.where(agent.can.estimate_scales.is_ready(memory.learner, 1), density, 0.0)
+    log_weights = memory.weights + density
+    relative = xp.exp(log_weights - log_weights.max(-1)[..., None])
+    weights = relative / relative.sum(-1)[..., None]
+    weights = xp.log((1 - RETURNED) * weights + RETURNED / weights.shape[-1])
+    return memory._replace(weights=weights), decision
 
 
 def _clip_reward(
@@ -437,9 +576,9 @@ def _learn_pair(
     if decision.known is not None:
         raise ValueError(f"{agent.name}: the true context of this decision is known already")
     noisy = decision.noisy
-    channel = state_of(memory.denoiser, decision.unit, noisy)
+    channel = _channel(agent, memory, decision.unit, noisy)
     channel = agent.denoiser.update(setup.denoiser, channel, noisy, context)
-    memory = memory._replace(denoiser=put_state(memory.denoiser, decision.unit, noisy, channel))
+    memory = _with_channel(agent, memory, decision.unit, noisy, channel)
     evidence = decision.evidence.known_to_be(decision.evidence.features.at(context))
     decision = decision._replace(evidence=evidence, known=context)
     if decision.reward is None:
@@ -463,19 +602,19 @@ def _revise_round(
     xp, noisy = context.__array_namespace__(), decision.noisy
     before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
     after = xp.where(xp.isnan(context), before, context)
-    channel = state_of(memory.denoiser, decision.unit, noisy)
+    channel = _channel(agent, memory, decision.unit, noisy)
     reading_args = setup.denoiser, channel, noisy, before, after
     if use_time is not None and decision.moment is not None:
         channel, posterior = use_time.reopen(*reading_args, decision.moment)
     else:
         channel, posterior = denoiser.correct(*reading_args)
-    memory = memory._replace(denoiser=put_state(memory.denoiser, decision.unit, noisy, channel))
+    memory = _with_channel(agent, memory, decision.unit, noisy, channel)
     news, evidence = is_news(before, after), decision.evidence
     old = decision.term or learner.term(setup.learner, evidence)
-    revealed = evidence.known_to_be(evidence.features.design(posterior))
-    if holds_everywhere(
-        ~news | ~xp.isnan(after).any(-1)
-    ):  # the term of a known context needs no belief about theta
+    expected = design(agent, setup.denoiser, channel, evidence.features, posterior)
+    revealed = evidence.known_to_be(expected)
+    # The term of a known context needs no belief about theta.
+    if holds_everywhere(~news | ~xp.isnan(after).any(-1)):
         new = learner.term(setup.learner, Known(*revealed))
     else:
         belief = learner.belief(setup.learner, memory.learner)
@@ -483,8 +622,9 @@ def _revise_round(
     if decision.reward is None:
         return memory, decision._replace(known=after, term=where(news, new, old))
     term_args = setup.learner, memory.learner, old
-    new = where(news, learner.fit(*term_args, new, decision.reward), old)
-    memory = memory._replace(learner=learner.replace(*term_args, new, decision.reward))
+    paid = for_each_candidate(agent, decision.reward)
+    new = where(news, learner.fit(*term_args, new, paid), old)
+    memory = memory._replace(learner=learner.replace(*term_args, new, paid))
     return memory, decision._replace(known=after, term=new)
 
 
@@ -495,7 +635,7 @@ def revisit(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> t
     (denoiser, learner), noisy = agent.can.revisit, decision.noisy
     xp = noisy.__array_namespace__()
     known = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
-    channel = state_of(memory.denoiser, decision.unit, noisy)
+    channel = _channel(agent, memory, decision.unit, noisy)
     posterior = denoiser.smooth(setup.denoiser, channel, decision.moment, known)
     evidence = decision.evidence.known_to_be(decision.evidence.features.design(posterior))
     new = learner.term(setup.learner, evidence._replace(belief=learner.belief(setup.learner, memory.learner)))

@@ -43,11 +43,11 @@ import numpy as np
 from unfog.agents import predict
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
-from unfog.agents.base import Chooser, Parameters, Privilege, RunsChain, State
+from unfog.agents.base import Chooser, Parameters, Pooled, Privilege, RunsChain, State
 from unfog.agents.grow import grow_agent
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Observation, Several
 from unfog.channel.knowledge import Knowledge
-from unfog.features import FeatureMap
+from unfog.features import Context, Design, FeatureMap
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Belief
 from unfog.maths.random import RoundDraws, generator
@@ -102,7 +102,8 @@ class Runner:
         self.fresh: State = memory.denoiser  # of a unit without readings so far
         self.channels: dict[str, State] = {}  # by unit
         self.learner, self.surprises = memory.learner, memory.surprises
-        self.learnt = 0  # rewards
+        self.pool, self.weights = memory.pool, memory.weights
+        self.learnt, self.decisions = 0, 0  # rewards, and rounds begun
         self.normals = RoundDraws(seed, trials, "agent", agent.chooser.normals(known))
         self.steps = StepDraws(seed, trials, agent.can.sample, known)
         self._theta: tuple[State, Belief] | None = None  # a learner's state, and its belief about theta
@@ -114,7 +115,8 @@ class Runner:
 
     def memory(self, unit: str = "") -> Memory:
         """The memory that a round of this unit starts from."""
-        return Memory(self.channels.get(unit, self.fresh), self.learner, self.surprises)
+        channel = self.channels.get(unit, self.fresh)
+        return Memory(channel, self.learner, self.surprises, self.pool, self.weights)
 
     def remember(self, unit: str, memory: Memory) -> None:
         """Keep the memory after a round, in C order: sums over other layouts differ in the last bits."""
@@ -122,7 +124,9 @@ class Runner:
             self.channels[unit] = contiguous(memory.denoiser)
         if memory.learner is not self.learner:
             self.learner = contiguous(memory.learner)
-        self.surprises = memory.surprises
+        if memory.pool is not self.pool:
+            self.pool = contiguous(memory.pool)
+        self.surprises, self.weights = memory.surprises, memory.weights
 
     def check_unit(self, unit: str) -> None:
         """Raise InputError if the learner looks back on past rounds, and these are of another unit."""
@@ -138,7 +142,12 @@ class Runner:
         return self._theta[1]
 
     def advance(self) -> None:
-        """Take the steps of the learner's chain that come before a decision."""
+        """Do what comes before a decision: estimate scales if that is due, take the steps of a chain."""
+        memory = self.memory()
+        self.learner = contiguous(
+            rounds.estimate_scales(self.agent, self.setup, memory, self.decisions).learner
+        )
+        self.decisions += 1
         if self.agent.can.sample is None:
             return
         for normals in self.steps.next(self.learnt):
@@ -230,6 +239,35 @@ class Runner:
         self.learnt += memory.learner is not before.learner
         return decision
 
+    def design(self, features: FeatureMap, context: Context) -> Design:
+        """The expected features under a belief about a context, as a round has them."""
+        channel: State = self.fresh
+        if self.agent.can.pool is not None:
+            channel = Pooled(self.pool, self.fresh)
+        return rounds.design(self.agent, self.setup.denoiser, channel, features, context)
+
+    @property
+    def origin(self) -> Array:
+        """What contexts are counted from, (d,), where features have intercepts: zero for most agents."""
+        if self.agent.can.scale_contexts is None:
+            return np.zeros(self.known.context_mean.shape)
+        origin = self.agent.can.scale_contexts.origin(self.setup.denoiser, Pooled(self.pool, self.fresh))
+        return np.asarray(origin).reshape(-1, origin.shape[-1])[0]
+
+    @property
+    def candidate_weights(self) -> dict[str, float]:
+        """The weight of each candidate of a single trial; empty for agents without candidates."""
+        weights, hedge = rounds.candidate_weights(self.memory()), self.agent.can.hedge
+        if weights is None or hedge is None:
+            return {}
+        return dict(zip(hedge.candidates, weights.reshape(-1).tolist(), strict=True))
+
+    def believed_context(self, context: Context) -> Context:
+        """A belief about a context as people may see it: over all candidates, by what is known now."""
+        channel = Pooled(self.pool, self.fresh)
+        weights = rounds.candidate_weights(self.memory())
+        return rounds.believed_context(self.agent, self.setup, weights, channel, context)
+
     def bias(self, unit: str) -> Law | None:
         """Mean and variance, (d,) each, of the belief about a unit's bias; None if the denoiser has none."""
         return self._bias_moments(self.setup.denoiser, self.memory(unit).denoiser)
@@ -267,6 +305,9 @@ class Runner:
             "learner": self.learner,
             "surprises": self.surprises,
             "learnt": self.learnt,
+            "decisions": self.decisions,
+            "pool": self.pool,
+            "weights": self.weights,
             "draws": self.normals.sources[0].bit_generator.state,
             "steps": self.steps.sources[0].bit_generator.state,
         }
@@ -277,6 +318,7 @@ class Runner:
         self.setup, _ = rounds.start(self.agent, known)
         self.channels, self.learner = content["channels"], content["learner"]
         self.surprises, self.learnt = content["surprises"], content["learnt"]
+        self.decisions, self.pool, self.weights = content["decisions"], content["pool"], content["weights"]
         self.normals.sources[0].bit_generator.state = content["draws"]
         self.steps.sources[0].bit_generator.state = content["steps"]
 

@@ -49,6 +49,7 @@ class Knowledge(NamedTuple):
     sample: Array | None = None  # (n, d)  true contexts of the past
     mixture: Mixture | None = None  # of Gaussians: the law of contexts
     dynamics: Dynamics | None = None  # how contexts and errors move in time
+    groups: tuple[int, ...] | None = None  # (k,)  which entries of a block of theta share a spread
 
     @property
     def beyond_moments(self) -> tuple[str, ...]:

@@ -156,6 +156,19 @@ class PerArm(NamedTuple):
         return self
 
 
+def has_intercepts(features: object) -> bool:
+    """Whether each arm has an intercept of its own, so that contexts may be counted from any origin."""
+    return isinstance(features, PerArm) and features.intercept
+
+
+def effect_groups(features: object) -> tuple[int, ...] | None:
+    """Which entries of an arm's block of theta share a spread: 0 for its intercept, 1, 2, ... for slopes.
+
+    None where arms have no intercepts of their own.
+    """
+    return tuple(range(features.block)) if isinstance(features, PerArm) and features.intercept else None
+
+
 def _prepend_intercept(mean: Array, cov: Array) -> tuple[Array, Array]:
     """The moments of [1, c]."""
     xp = mean.__array_namespace__()

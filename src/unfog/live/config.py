@@ -36,7 +36,7 @@ from unfog.channel import channel as channels
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap, MapBuilder
-from unfog.features.per_arm import PerArm
+from unfog.features.per_arm import PerArm, effect_groups
 from unfog.features.registry import builder, check_map, in_blocks, prior
 from unfog.maths.arrays import Array
 from unfog.validation import LARGEST, REFERENCE, InputError, display, import_object
@@ -540,7 +540,8 @@ class Made:
         terms = self.terms
         mean, cov = prior(features, terms.prior_mean, terms.prior_cov)
         variance = None if terms.reward_sd is None else np.asarray(terms.reward_sd**2)
-        return self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=variance)
+        known = self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=variance)
+        return known._replace(groups=effect_groups(features))
 
     def check_size(self, field: str, agent: Agent, features: FeatureMap) -> None:
         """Raise InputError if an agent would take too much memory with these features; none is allocated."""

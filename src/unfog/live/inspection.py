@@ -32,15 +32,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from unfog.agents.base import View
 from unfog.agents.choose.greedy import best
+from unfog.agents.choose.ucb import mixed
 from unfog.agents.runner import Runner
 from unfog.channel import innovations
 from unfog.channel.innovations import ALARM, Innovations
+from unfog.features import Context, FeatureMap
+from unfog.features.per_arm import has_intercepts
 from unfog.live import monitoring
 from unfog.live.monitoring import ANY, BINS, LEVELS, Tallies
 from unfog.live.requests import DecisionRequest
 from unfog.live.state import PRIMARY, State
+from unfog.maths import gaussian
 from unfog.maths.arrays import Array
+from unfog.maths.gaussian import Belief
 from unfog.maths.logistic import sigmoid
 from unfog.maths.random import generator
 
@@ -172,20 +178,40 @@ def whose(state: State, unit: str) -> str:
 
 def _describe_theta(state: State) -> dict[str, Any]:
     """Mean and deviation of theta; if each arm has features of its own, in both units by arm and term."""
-    theta = state.runner.theta()
-    mean, root = theta.centre.reshape(-1), theta.root
+    inside = np.eye(1 + len(state.terms.context))
     if not state.made.per_arm:
-        sd = np.sqrt((root * root).sum(-1)).reshape(-1)
+        mean, sd = _find_moments(state, None)
         return {"theta": ("feature", mean), "theta_sd": ("feature", sd)}
-    axes, k = ("arm", "term"), 1 + len(state.terms.context)
-    blocks, roots = mean.reshape(-1, k), root.reshape(-1, k, root.shape[-1])
-    matrix = _build_unit_matrix(state)
+    axes = ("arm", "term")
+    if state.runner.origin.any():
+        inside[0, 1:] = -state.runner.origin
+    mean, sd = _find_moments(state, _build_unit_matrix(state) @ inside)
+    standard, standard_sd = _find_moments(state, inside)
     return {
-        "theta": (axes, blocks @ matrix.T),
-        "theta_sd": (axes, np.linalg.norm(matrix @ roots, axis=-1)),
-        "theta_standard": (axes, blocks),
-        "theta_standard_sd": (axes, np.linalg.norm(roots, axis=-1)),
+        "theta": (axes, mean),
+        "theta_sd": (axes, sd),
+        "theta_standard": (axes, standard),
+        "theta_standard_sd": (axes, standard_sd),
     }
+
+
+def _find_moments(state: State, matrix: Array | None) -> tuple[Array, Array]:
+    """Mean and deviation of theta, or by arm of the matrix times its blocks; over candidates, if any."""
+    theta, weights = state.runner.theta(), list(state.runner.candidate_weights.values())
+    beliefs = [gaussian.pick_belief(theta, j) for j in range(len(weights))] if weights else [theta]
+    means, variances = [], []
+    for belief in beliefs:
+        mean, root = belief.centre.reshape(-1), belief.root
+        if matrix is None:
+            means.append(mean)
+            variances.append((root * root).sum(-1).reshape(-1))
+        else:
+            size = len(matrix)
+            means.append(mean.reshape(-1, size) @ matrix.T)
+            variances.append(np.linalg.norm(matrix @ root.reshape(-1, size, root.shape[-1]), axis=-1) ** 2)
+    shares = np.asarray(weights or [1.0]).reshape(-1, *[1] * means[0].ndim)
+    centre, variance = mixed(shares, np.asarray(means), np.asarray(variances), 0)
+    return centre, np.sqrt(variance)
 
 
 def _build_unit_matrix(state: State) -> Array:
@@ -208,7 +234,7 @@ def _weigh_hypotheses(runner: Runner, unit: str) -> dict[str, float]:
     """The probability of each hypothesis that an agent weighs, by its label."""
     denoiser = runner.agent.can.weigh_hypotheses
     if denoiser is None:
-        return {}
+        return runner.candidate_weights
     weights = denoiser.weights(runner.setup.denoiser, runner.memory(unit).denoiser).reshape(-1)
     names = [
         ", ".join(f"{name} {value:g}" for name, value in label.items())
@@ -227,13 +253,7 @@ def predict_rewards(state: State, ask: DecisionRequest) -> "xr.Dataset":
 
     runner, features = state.runner, state.arms.features_of(ask.vectors)
     view = runner.consider(ask.unit, state.make_observation(ask), features).view
-    d, m = len(state.terms.context), view.belief.centre.shape[-1]
-    normals = generator(state.terms.seed, 0, "expected").standard_normal((DRAWS, d + m))
-    cov = np.broadcast_to(view.context.cov, (1, d, d))[0]
-    values, vectors = np.linalg.eigh(cov)
-    contexts = view.context.mean + normals[:, :d] @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    theta = np.concat([view.belief.sample(draw[None]) for draw in normals[:, d:]])
-    scores = features.at(contexts).scores(theta)
+    scores = _draw_scores(state, features, view)
     order = list(state.arms.place) if ask.vectors is None else list(ask.vectors)
     choice = list(state.arms.choice(ask))
     scores = scores[:, [order.index(name) for name in choice]]
@@ -246,6 +266,32 @@ def predict_rewards(state: State, ask: DecisionRequest) -> "xr.Dataset":
         {"arm": choice},
         {"level": LEVEL, "draws": DRAWS, "agent": runner.agent.name},
     )
+
+
+def _draw_scores(state: State, features: FeatureMap, view: View) -> Array:
+    """Draws of the scores of all arms, (DRAWS, K); of candidates, as many of each as it has weight."""
+    d, m = len(state.terms.context), view.belief.centre.shape[-1]
+    normals = generator(state.terms.seed, 0, "expected").standard_normal((DRAWS, d + m))
+    if view.weights is None:
+        return _draw_of_belief(features, view.context, view.belief, normals)
+    origin = state.runner.origin if has_intercepts(features) else np.zeros(d)
+    ends = np.round(np.cumsum(view.weights.reshape(-1)) * DRAWS).astype(int).tolist()
+    parts = []
+    for j, (first, last) in enumerate(zip([0, *ends], ends, strict=False)):
+        context = Context(view.context.mean[:, j] - origin, view.context.cov[:, j])
+        if last > first:
+            theta = gaussian.pick_belief(view.belief, j)
+            parts.append(_draw_of_belief(features, context, theta, normals[first:last]))
+    return np.concat(parts)
+
+
+def _draw_of_belief(features: FeatureMap, context: Context, belief: Belief, normals: Array) -> Array:
+    """Scores of all arms, (n, K), for draws of the context and of theta."""
+    d = context.mean.shape[-1]
+    values, vectors = np.linalg.eigh(np.broadcast_to(context.cov, (1, d, d))[0])
+    contexts = context.mean + normals[:, :d] @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    theta = np.concat([belief.sample(draw[None]) for draw in normals[:, d:]])
+    return features.at(contexts).scores(theta)
 
 
 def diagnosed(state: State, now: float) -> "xr.Dataset":

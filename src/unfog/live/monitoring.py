@@ -29,8 +29,9 @@ import numpy as np
 from unfog.agents.runner import Law
 from unfog.channel import innovations
 from unfog.channel.innovations import Innovations
+from unfog.features import Context
 from unfog.live.config import Made
-from unfog.live.pending import CompactDecision, PendingDecision
+from unfog.live.pending import PendingDecision
 from unfog.maths.arrays import Array
 from unfog.maths.statistics import normal_reach
 
@@ -382,11 +383,11 @@ class Watch:
         self.tallies = rewarded(self.tallies, arm_index, value, moments, binary=self._binary)
 
     def held_against(
-        self, pending: PendingDecision, view: CompactDecision, context: Mapping[str, float]
+        self, pending: PendingDecision, noisy: Array, belief: Context, context: Mapping[str, float]
     ) -> None:
         """Compare the reading, its bias included, and the belief with the coordinates that are now known."""
-        units, (mean, cov) = self._config.units, view.context
-        noisy = view.noisy[0] + units.bias / units.scale
+        units, (mean, cov) = self._config.units, belief
+        noisy = noisy[0] + units.bias / units.scale
         noisy[list(pending.lost)] = np.nan
         variance = (cov if cov.ndim == 2 else cov[0]).diagonal()
         self.tallies = revealed(self.tallies, noisy, mean[0], variance, self._config.whole(context)[0])

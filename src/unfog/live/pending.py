@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from unfog.agents import round as rounds
 from unfog.agents.base import Evidence, Moment, Term
 from unfog.agents.grow import grow_belief
 from unfog.agents.round import Decision, Denoised
@@ -37,20 +38,23 @@ class CompactTerm(NamedTuple):
     """The term that a round adds to the belief about theta, without the zeros of its row."""
 
     indices: Ints  # (n,)
-    row: Array  # (n,)
-    variance: Array  # (1,)
+    row: Array  # (n,), or (J, n) where there are candidates
+    variance: Array  # (1,), or (1, J)
     value: Any  # (1,), or () where it is the reward
 
     @classmethod
     def of(cls, term: Term) -> Self:
         """Drop the zeros of a term's row."""
-        (indices,) = np.nonzero(term.row[0])
-        return cls(indices, term.row[0, indices], np.broadcast_to(term.variance, (1,)), term.value)
+        rows = term.row[0]
+        (indices,) = np.nonzero(rows if rows.ndim == 1 else rows.any(0))
+        return cls(
+            indices, rows[..., indices], np.broadcast_to(term.variance, (1, *rows.shape[:-1])), term.value
+        )
 
     def whole(self, size: int) -> Term:
         """The term with a full row, (1, m)."""
-        row = np.zeros((1, size))
-        row[0, self.indices] = self.row
+        row = np.zeros((1, *self.row.shape[:-1], size))
+        row[0, ..., self.indices] = np.moveaxis(self.row, -1, 0)
         return Term(row, self.variance, self.value)
 
 
@@ -74,16 +78,16 @@ class CompactDecision(NamedTuple):
 
     def whole(self, runner: Runner, arm: int, features: FeatureMap, theta: Belief | None = None) -> Decision:
         """The decision as a round needs it; `theta` defaults to the current belief about theta."""
-        agent, arms = runner.agent, np.asarray([arm])
+        agent, arms = runner.agent, rounds.for_each_candidate(runner.agent, np.asarray([arm]))
         if agent.awaits_context and self.known is not None:
             design, context = features.at(self.known), None
         else:
-            design, context = features.design(self.context), self.context
+            design, context = runner.design(features, self.context), self.context
         belief = theta or self.belief or runner.theta()
         look_back = agent.can.look_back
         unbiased = None if look_back is None else look_back[0].unbiased(runner.setup.denoiser, self.noisy)
         return Decision(
-            arms,
+            np.asarray([arm]),
             self.context,
             Evidence(features, design, belief, arms, unbiased, context=context),
             self.noisy,

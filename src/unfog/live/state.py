@@ -306,7 +306,8 @@ class State:
 
     def _describe_belief(self, denoised: Denoised) -> dict[str, Any]:
         """The belief about the context, in the caller's units."""
-        units, names, (mean, cov) = self.made.units, self.terms.context, denoised.context
+        units, names = self.made.units, self.terms.context
+        mean, cov = self.runner.believed_context(denoised.context)
         matrix = cov if cov.ndim == 2 else cov[0]
         sd, mean = np.sqrt(matrix.diagonal()) * units.scale, units.outside(mean[0])
         return {
@@ -406,7 +407,8 @@ class State:
             return
         new = {name: x for name, x in body["context"].items() if name not in pending.shown}
         pending.shown |= new
-        self.watch.held_against(pending, pending.seen[PRIMARY], new)
+        seen = pending.seen[PRIMARY]
+        self.watch.held_against(pending, seen.noisy, self.runner.believed_context(seen.context), new)
         features, did_wait = self.arms.features_of(pending.brought), self.runners.awaits(pending)
         belief_before = (self.runner.memory(pending.unit), self.runner.theta()) if did_wait else None
         self.runners.reveal(pending, features, self.made.whole(pending.shown))

@@ -222,6 +222,13 @@ def invert_covariance(cov: Array) -> tuple[Array, Array]:
     return linalg.sweep(cov)
 
 
+def pick_belief(beliefs: Belief, index: int) -> Belief:
+    """One of the beliefs along the last batch axis."""
+    if isinstance(beliefs, Blocks):
+        return Blocks(beliefs.mean[..., index, :, :], beliefs.root[..., index, :, :, :])
+    return Gaussian(beliefs.mean[..., index, :], beliefs.root[..., index, :, :])
+
+
 def longer(old: Array, fresh: Array, axis: int) -> Array:
     """The old array, extended along an axis (-1, -2, ...) by what the fresh one has beyond its length."""
     xp, size = old.__array_namespace__(), old.shape[axis]

@@ -7,11 +7,13 @@ import numpy as np
 from unfog.agents.base import (
     Corrects,
     Denoiser,
+    HasCandidates,
     KnowsBias,
     Moment,
     PredictsReading,
     Privilege,
     Rewinds,
+    ScalesContexts,
     SeesBias,
     UsesTime,
 )
@@ -101,7 +103,7 @@ def _play(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array, contexts
     shape = _structure(who, state)
     for reading, context in zip(noisy, contexts, strict=True):
         belief = writes_nothing(who, denoiser.predict, parameters, state, reading)
-        _check_belief(who, belief, reading)
+        _check_belief(who, denoiser, belief, reading)
         beliefs.append(belief)
         revealed = context if denoiser.sees_context else None
         state = writes_nothing(who, denoiser.update, parameters, state, reading, revealed)
@@ -117,11 +119,12 @@ def _structure(who: str, state: Any) -> Any:
     return None
 
 
-def _check_belief(who: str, belief: Context, noisy: Array) -> None:
+def _check_belief(who: str, denoiser: Denoiser, belief: Context, noisy: Array) -> None:
+    candidates = [len(denoiser.candidates)] if isinstance(denoiser, HasCandidates) else []
     mean, cov = np.asarray(belief.mean), np.asarray(belief.cov)
-    require(mean.shape == noisy.shape, who, f"the mean has shape {mean.shape}, not {noisy.shape}")
-    d = noisy.shape[-1]
-    fits = cov.shape in ((d, d), (*noisy.shape, d))
+    shape, d = (*noisy.shape[:-1], *candidates, noisy.shape[-1]), noisy.shape[-1]
+    require(mean.shape == shape, who, f"the mean has shape {mean.shape}, not {shape}")
+    fits = cov.shape in ((d, d), (*mean.shape, d))
     require(fits, who, f"the covariance has shape {cov.shape}, not {(d, d)} or {(*noisy.shape, d)}")
     require(np.isfinite(mean).all() and np.isfinite(cov).all(), who, "its belief is not finite")
     require(same(cov, cov.mT), who, "its covariance is not symmetric")
@@ -138,7 +141,7 @@ def _check_gaps(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array) ->
     state = denoiser.start(parameters)
     blank = np.full_like(noisy[0], np.nan)
     belief = denoiser.predict(parameters, state, blank)
-    _check_belief(who, belief, blank)
+    _check_belief(who, denoiser, belief, blank)
     if _ignores_prior(denoiser, known, noisy):
         _check_same_after_gap(who, denoiser, parameters, blank, noisy)
         return
@@ -207,7 +210,12 @@ def _check_corrects(
                 now, belief = denoiser.reopen(*args, moments[t])
             else:
                 now, belief = able.correct(*args)
-            require(same(belief.mean, contexts[t]), who, "does not believe a true context it was shown")
+            shown = belief.mean
+            if isinstance(denoiser, ScalesContexts):
+                shown = shown - denoiser.mean_error(parameters, now)[..., None, :]
+            right = contexts[t] if shown.ndim == 2 else contexts[t][:, None]
+            is_believed = same(shown, np.broadcast_to(right, shown.shape))
+            require(is_believed, who, "does not believe a true context it was shown")
         ends.append(list(arrays(who, now)))
     agree = all(np.allclose(one, other, rtol=1e-8, atol=1e-8) for one, other in zip(*ends, strict=True))
     require(agree, who, "true contexts that come late give another state in another order")

@@ -7,8 +7,17 @@ import numpy as np
 
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent, check_fit
-from unfog.agents.base import Chooser, Denoiser, Learner, Privilege, ReplacesTerms, State, Term
-from unfog.agents.choose import Thompson
+from unfog.agents.base import (
+    Chooser,
+    Denoiser,
+    EstimatesScales,
+    Learner,
+    Privilege,
+    ReplacesTerms,
+    State,
+    Term,
+)
+from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.denoise import Exact
 from unfog.maths.arrays import Array, pick
 from unfog.testing.common import (
@@ -33,7 +42,8 @@ def check_learner(
 ) -> None:
     """Raise ContractError, with the name of the learner and the rule, if it breaks one.
 
-    By default the denoiser is the exact one and the chooser Thompson's: a learner with `needs_report`
+    By default the denoiser is the exact one and the chooser Thompson's, or one that draws arms by lot where
+    a learner estimates its scales first: a learner with `needs_report`
     needs a chooser that reports it. `changes` are fields of the problem on which it is tested.
 
     >>> import unfog
@@ -41,7 +51,8 @@ def check_learner(
     """
     who = check_value("learner", learner)
     world = problem(learner.rewards, **changes)
-    agent = _make_agent(who, learner, denoiser or Exact(), chooser or Thompson(), world)
+    usual = RandUcb() if isinstance(learner, EstimatesScales) else Thompson()
+    agent = _make_agent(who, learner, denoiser or Exact(), chooser or usual, world)
     samples = _play(who, agent, world, slice(None))
     for trial in range(TRIALS):
         alone = _play(who, agent, world, slice(trial, trial + 1))
@@ -79,6 +90,10 @@ def _play(who: str, agent: Agent, world: Problem, trials: slice) -> list[Array]:
     width = agent.chooser.normals(world.knowledge())
     for t in range(ROUNDS):
         memory = _advance_chain(who, agent, setup, memory, world.knowledge(), t, trials)
+        if agent.can.estimate_scales is not None:
+            estimator = agent.can.estimate_scales
+            learner = writes_nothing(who, estimator.estimate_scales, setup.learner, memory.learner)
+            memory = memory._replace(learner=learner)
         draws = normals(f"round {t}", TRIALS, world.round_normals())[trials]
         emission = world.emit(nature, draws, np.asarray(t))
         observation = rounds.Observation(

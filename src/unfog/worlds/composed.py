@@ -30,6 +30,7 @@ from unfog.channel.knowledge import Knowledge, masked_inverse
 from unfog.features.base import Context, FeatureMap, MapBuilder
 from unfog.features.linear import product
 from unfog.features.link import Identity, Rewards, Sigmoid
+from unfog.features.per_arm import effect_groups
 from unfog.features.quadratic import quadratic
 from unfog.features.registry import BUILT_IN, builder, check_map, numbers, prior
 from unfog.maths import gaussian, mixture
@@ -278,7 +279,8 @@ class Composed(ToldFields, ChannelFields, ABC):
         if self.trouble_from and has_actual_noise and isinstance(parts.contexts, Atoms):
             allowed = "0 where contexts are drawn from a sample and actual_noise_cov is given"
             raise InputError("trouble_from", self.trouble_from, allowed)
-        return parts._replace(known=told(self, parts.known, parts.contexts, parts.channel))
+        known = told(self, parts.known, parts.contexts, parts.channel)
+        return parts._replace(known=known._replace(groups=effect_groups(parts.arms.one())))
 
     @cached_property
     def _prior(self) -> Belief:

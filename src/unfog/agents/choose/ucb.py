@@ -67,9 +67,18 @@ class Ucb(Largest):
 
 
 def moments(view: View) -> tuple[Array, Array]:
-    """Mean and variance of every arm's score: (..., K) each."""
+    """Mean and variance of every arm's score, over candidates if there are any: (..., K) each."""
     fitting: Any = view.belief  # a belief in blocks comes with a design in blocks
-    return view.design.scores(view.belief.centre), view.design.variances(fitting)
+    mean, variance = view.design.scores(view.belief.centre), view.design.variances(fitting)
+    return (mean, variance) if view.weights is None else mixed(view.weights[..., None], mean, variance, -2)
+
+
+def mixed(weights: Array, mean: Array, variance: Array, axis: int) -> tuple[Array, Array]:
+    """Mean and variance of a mixture along an axis; the weights add up to one along it."""
+    xp = mean.__array_namespace__()
+    centre = (weights * mean).sum(axis)
+    within = variance + (mean - xp.expand_dims(centre, axis=axis)) ** 2
+    return centre, (weights * within).sum(axis)
 
 
 def check_level(field: str, value: object) -> float:
@@ -138,6 +147,7 @@ class RandUcb(Chooser):
 
     name = "randucb"
     draws_theta = False
+    takes_candidates = True
     note = "Bayes-UCB at a level that is drawn anew every round: it cannot lock in"
     propensity = "exact"
 
@@ -170,7 +180,13 @@ class RandUcb(Chooser):
         xp = normals.__array_namespace__()
         # exp(-(x^2 + y^2) / 2) is uniform (maths/random.py), and a power of it is the level.
         levels = self.level * xp.exp((normals**2).sum(-1) / (2 * self.tail))
-        return best(view.mask(mean + levels[..., None] * slope))
+        arm = best(view.mask(mean + levels[..., None] * slope))
+        if view.by_lot is None:
+            return arm
+        chances = uniform_chances(view, mean)
+        place = xp.exp(-(normals**2).sum(-1) / 2)[..., None] >= chances.cumsum(-1)
+        drawn = xp.minimum(place.sum(-1), xp.where(chances > 0, xp.arange(chances.shape[-1]), 0).max(-1))
+        return xp.where(view.by_lot, drawn, arm)
 
     def _compute_probabilities(self, view: View, draws: Array, mean: Array, slope: Array) -> Array:
         xp, arms = draws.__array_namespace__(), view.arms
@@ -181,6 +197,8 @@ class RandUcb(Chooser):
             first, last = ((self.level / xp.maximum(z, self.level)) ** self.tail for z in (low, high))
             share = xp.maximum(first - last, 0.0)
         shares: Array = share / share.sum(-1)[..., None]
+        if view.by_lot is not None:
+            shares = xp.where(view.by_lot[..., None], uniform_chances(view, mean), shares)
         batch = draws.shape[1:-1]
         return shares if shares.shape[:-1] == batch else shares + xp.zeros((*batch, 1), dtype=draws.dtype)
 
@@ -204,6 +222,14 @@ class RandUcb(Chooser):
         number = mean.shape[-1] if view.arms is None else view.arms.astype(mean.dtype).sum(-1)[..., None]
         neglect = rounds_so_far(view, mean)[..., None] * number * teaches / self.patience
         return mean, xp.sqrt(variance * (1 + self.growth * xp.log1p(neglect)))
+
+
+def uniform_chances(view: View, like: Array) -> Array:
+    """The probability of each arm, (..., K), where those that may be chosen are equally likely."""
+    xp = like.__array_namespace__()
+    allowed = xp.ones_like(like) if view.arms is None else view.arms + xp.zeros_like(like)
+    chances: Array = allowed / allowed.sum(-1)[..., None]
+    return chances
 
 
 def envelope(mean: Array, slope: Array, least: float, arms: Array | None = None) -> list[tuple[int, float]]:

@@ -3,6 +3,7 @@
 from unfog.agents.denoise.adaptive import Adaptive
 from unfog.agents.denoise.drift import Drift
 from unfog.agents.denoise.exact import Exact, PlugIn
+from unfog.agents.denoise.fleet import Fleet
 from unfog.agents.denoise.incomplete import Incomplete
 from unfog.agents.denoise.mixture import Empirical, Mixture
 from unfog.agents.denoise.reference import Identity, KnownBias, KnownBiasAtoms, PriorOnly
@@ -16,6 +17,7 @@ __all__ = [
     "Drift",
     "Empirical",
     "Exact",
+    "Fleet",
     "Identity",
     "Incomplete",
     "KnownBias",

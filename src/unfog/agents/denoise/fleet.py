@@ -1,0 +1,365 @@
+"""Denoise by what the readings of all units together say, with candidates for whose a unit's offset is."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from unfog import validation
+from unfog.agents.base import (
+    Corrects,
+    Denoiser,
+    HasCandidates,
+    Pooled,
+    PoolsUnits,
+    Privilege,
+    ScalesContexts,
+)
+from unfog.channel.knowledge import Knowledge
+from unfog.features import Context
+from unfog.maths.arrays import Array, diagonal_matrix
+from unfog.validation import InputError
+
+SPLITS = {
+    "read": None,  # as read
+    "device": 1.0,  # the whole offset is the device's
+    "person": 0.0,
+    "both": 0.5,
+}
+LITTLE = 1e-3  # of the offsets' variance, for whom a candidate does not blame
+MOST_NOISE = 0.95  # of the variance within units
+FEWEST = 5  # units from which the spread of offsets is estimated
+ASSUMED = 0.2  # that spread before, as a part of the variance within units
+WITHIN, SPREAD, DEVICES = (
+    5.0,
+    3.0,
+    4.0,
+)  # what is assumed counts as so many readings, units, units with truths
+FIRST = 2.0  # readings for which the first guess of the spread counts: four times the noise
+
+
+class Parameters(NamedTuple):
+    """The noise, and what each candidate blames for an offset."""
+
+    noise: Array  # (d,)  variance of one reading about the true context and the device's offset
+    device: Array  # (J,)  the part of the offsets' variance that is the devices'; NaN: as read
+
+
+class Pool(NamedTuple):
+    """Sums over all units, of readings less `origin`; each (..., d)."""
+
+    origin: Array  # the first reading; zero before
+    number: Array  # readings, N
+    total: Array
+    square: Array
+    units: Array  # with a reading, U
+    between: Array  # sum of n_u times the squared mean of the unit
+    sizes: Array  # sum of n_u squared
+    lagged: Array  # sum of the lag-one products of residuals within units
+    paired: Array  # units with a reading and its true value
+    offset: Array  # sum over these of the mean of reading less truth
+    offset_square: Array
+    offset_noise: Array  # sum over these of one over the number of pairs
+
+
+class Own(NamedTuple):
+    """Sums of one unit; each (..., d)."""
+
+    number: Array
+    total: Array
+    first: Array
+    last: Array
+    product: Array  # of neighbouring readings
+    truths: Array  # true values
+    truth: Array  # their sum
+    pairs: Array  # readings whose true value is known
+    paired: Array  # their sum
+    error: Array  # sum of reading less truth
+
+
+class Moments(NamedTuple):
+    """The fleet, in units of readings; each (..., d)."""
+
+    mean: Array  # of readings, less the origin
+    within: Array  # variance of readings within units, W
+    between: Array  # variance of units' offsets, B
+    shift: Array  # mean of reading less truth
+    device: Array  # the part of B that is the devices', as pairs have it
+    paired: Array  # units with pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
+    """Denoise, told how noisy one reading is, with everything else from the readings of all units.
+
+    A unit is a person with a device. Coordinate by coordinate its readings are
+
+        y = mean + p + e + b + n,   e ~ N(0, W - noise),   n ~ N(0, noise),   p + b ~ N(0, B)
+        p: the person's offset, part of the true context mean + p + e;   b: the device's, part of the error
+
+    Readings alone give the mean, the variance W within units and the variance B of units' offsets (analysis
+    of variance), but not whose offset it is. Each candidate answers that in its own way, and has its own
+    belief about the context:
+
+    - `read`: the reading is taken for the context, and the mean where there is none;
+    - `device`: the offset is the device's, and is subtracted;
+    - `person`: it is the person's, and is kept;
+    - `both`: each has half of the variance.
+
+    True contexts tell: a truth informs of p, a reading less its truth of b. Where two units or more have
+    pairs, the part that is the devices' is estimated from them, and the last three candidates move towards it
+    as such units grow in number. The mean error of the devices is then known, too; contexts are given on the
+    scale of readings, that is with this mean error, so that rounds from before are comparable.
+
+    Contexts that persist look like offsets. With the lag-one correlation r of residuals within units, n
+    readings count as n (1 - r) / (1 + r) in B, at least as one. With fewer than five units B is not estimated
+    but assumed to be W / 5. Noise counts as 0.95 W at most. A coordinate with noise 0 is exact.
+
+    S. R. Searle, G. Casella and C. E. McCulloch, *Variance Components*, for the moments; M. G. Kendall, *Note
+    on Bias in the Estimation of Autocorrelation*, for short series.
+
+    Settings
+    --------
+    The `candidates`, of the four above.
+    """
+
+    candidates: tuple[str, ...] = ("read", "device", "person", "both")
+
+    name = "fleet"
+    note = "learns means and spreads from the readings of all units; weighs whose offset it is"
+    cost = 2.0
+    takes_gaps = True
+
+    def __post_init__(self) -> None:
+        """Check the candidates."""
+        if not self.candidates or len(set(self.candidates)) < len(self.candidates):
+            raise InputError("candidates", repr(self.candidates), f"one or more of {', '.join(SPLITS)}")
+        for one in self.candidates:
+            validation.one_of("candidates", one, tuple(SPLITS))
+
+    @property
+    def interpreted(self) -> str:
+        """Its pool of units has no place in compiled programs so far."""
+        return "what its denoiser pools over units is computed by the NumPy engine alone"
+
+    @property
+    def sees_context(self) -> bool:
+        """Always: it takes them whenever they come."""
+        return True
+
+    def setup(self, known: Knowledge, privilege: Privilege | None) -> Parameters:
+        """The noise, by coordinate."""
+        xp = known.noise_cov.__array_namespace__()
+        parts = [float("nan") if SPLITS[one] is None else SPLITS[one] for one in self.candidates]
+        noise = xp.linalg.diagonal(known.noise_cov)
+        return Parameters(noise, xp.asarray(parts, dtype=noise.dtype))
+
+    def start(self, parameters: Parameters) -> Pooled:
+        """The sums before the first reading."""
+        zero = parameters.noise * 0
+        return Pooled(Pool(*[zero] * len(Pool._fields)), Own(*[zero] * len(Own._fields)))
+
+    def predict(self, parameters: Parameters, state: Pooled, noisy: Array) -> Context:
+        """The belief of each candidate, (..., J, d), on the scale of readings."""
+        xp, (pool, own) = noisy.__array_namespace__(), state
+        is_read, noise = ~xp.isnan(noisy), parameters.noise
+        pool = _with_origin(pool, noisy)
+        value = xp.where(is_read, noisy - pool.origin, 0.0)
+        fleet = moments(parameters, pool)
+        part = _device_part(parameters, fleet)  # (..., J, d)
+        is_kept = xp.isnan(part)
+        prior_p, prior_b = (x * fleet.between[..., None, :] for x in (_share(1 - part), _share(part)))
+        prior_p = xp.where(noise > 0, prior_p, fleet.between[..., None, :])  # exact: it is the person's
+        prior_b = xp.where(noise > 0, prior_b, 0.0)
+        context_var, reading_var = _split_within(fleet, noise)
+        offsets = _offsets(parameters, fleet, own, prior_p, prior_b)
+        mean, gain_var = (x[..., None, :] for x in (fleet.mean, context_var))
+        total = offsets.pp + 2 * offsets.pb + offsets.bb + reading_var[..., None, :]
+        gain = _ratio(offsets.pp + offsets.pb + gain_var, total)
+        surprise = value[..., None, :] - mean - offsets.p - offsets.b
+        read = is_read[..., None, :]
+        centre = mean + offsets.p + xp.where(read, gain * surprise, 0.0)
+        variance = offsets.pp + gain_var
+        variance = xp.where(read, variance - gain * (offsets.pp + offsets.pb + gain_var), variance)
+        exact = (noise == 0) & read
+        plain = xp.where(read, value[..., None, :], mean)
+        centre = xp.where(is_kept | exact, plain, centre)
+        variance = xp.where(is_kept | exact, 0.0, xp.maximum(variance, 0.0))
+        return Context(centre + pool.origin[..., None, :], diagonal_matrix(variance))
+
+    def origin(self, parameters: Parameters, state: Pooled) -> Array:
+        """The first reading, and zero before."""
+        return state.pool.origin
+
+    def mean_error(self, parameters: Parameters, state: Pooled) -> Array:
+        """The mean over units with pairs, and one more without an error."""
+        return moments(parameters, state.pool).shift
+
+    def update(self, parameters: Parameters, state: Pooled, noisy: Array, context: Any) -> Pooled:
+        """The sums with one more reading."""
+        xp, pool = noisy.__array_namespace__(), _with_origin(state.pool, noisy)
+        own, is_read = state.own, ~xp.isnan(noisy)
+        value, one = xp.where(is_read, noisy - pool.origin, 0.0), is_read.astype(noisy.dtype)
+        is_first = is_read & (own.number == 0)
+        after = own._replace(
+            number=own.number + one,
+            total=own.total + value,
+            first=xp.where(is_first, value, own.first),
+            last=xp.where(is_read, value, own.last),
+            product=own.product + xp.where(is_first, 0.0, value * own.last),
+        )
+        pool = pool._replace(
+            number=pool.number + one,
+            total=pool.total + value,
+            square=pool.square + value * value,
+            units=pool.units + is_first.astype(noisy.dtype),
+            between=pool.between + (_between(after) - _between(own)),
+            sizes=pool.sizes + (after.number**2 - own.number**2),
+            lagged=pool.lagged + (_lagged(after) - _lagged(own)),
+        )
+        state = Pooled(pool, after)
+        return (
+            state if context is None else self.correct(parameters, state, noisy, noisy * xp.nan, context)[0]
+        )
+
+    def correct(
+        self, parameters: Parameters, state: Pooled, noisy: Array, before: Array, after: Array
+    ) -> tuple[Pooled, Context]:
+        """The sums with what is newly known of a true context, and what is known of it now."""
+        xp, (pool, own) = noisy.__array_namespace__(), state
+        is_new = xp.isnan(before) & ~xp.isnan(after) & (pool.number > 0) & (parameters.noise > 0)
+        is_pair = is_new & ~xp.isnan(noisy)
+        new = own._replace(
+            truths=own.truths + is_new,
+            truth=own.truth + xp.where(is_new, after - pool.origin, 0.0),
+            pairs=own.pairs + is_pair,
+            paired=own.paired + xp.where(is_pair, noisy - pool.origin, 0.0),
+            error=own.error + xp.where(is_pair, noisy - after, 0.0),
+        )
+        pool = pool._replace(
+            paired=pool.paired + (is_pair & (own.pairs == 0)),
+            offset=pool.offset + (_mean_error(new) - _mean_error(own)),
+            offset_square=pool.offset_square + (_mean_error(new) ** 2 - _mean_error(own) ** 2),
+            offset_noise=pool.offset_noise + (_ratio(1.0, new.pairs) - _ratio(1.0, own.pairs)),
+        )
+        state = Pooled(pool, new)
+        believed = self.predict(parameters, state, noisy)
+        is_known = ~xp.isnan(after)[..., None, :]
+        shift = moments(parameters, pool).shift
+        mean = xp.where(is_known, (after + shift)[..., None, :], believed.mean)
+        return state, Context(mean, xp.where(is_known[..., None], 0.0, believed.cov))
+
+
+class _Offsets(NamedTuple):
+    """The belief about the person's offset p and the device's b: means, variances, covariance."""
+
+    p: Array
+    b: Array
+    pp: Array
+    pb: Array
+    bb: Array
+
+
+def moments(parameters: Parameters, pool: Pool) -> Moments:
+    """What the sums say of the fleet."""
+    xp, noise = pool.number.__array_namespace__(), parameters.noise
+    count, units = pool.number, pool.units
+    mean = _ratio(pool.total, count)
+    about = xp.maximum(pool.square - count * mean**2, 0.0)
+    spread = (about + FIRST * 4 * noise) / (xp.maximum(count - 1, 0.0) + FIRST)
+    within = xp.maximum(pool.square - pool.between, 0.0)
+    free = xp.maximum(count - units, 0.0)
+    within_var = (within + WITHIN * spread) / (free + WITHIN)
+    inflation = _inflation(pool, within, free)
+    excess = pool.between - count * mean**2 - xp.maximum(units - 1, 0.0) * within_var * inflation
+    estimate = xp.maximum(_ratio(excess, count - _ratio(pool.sizes, count)), 0.0)
+    is_estimated = (units >= FEWEST) & (count > 2 * units)
+    raw = xp.where(is_estimated, estimate, ASSUMED * within_var)
+    between = (xp.maximum(raw, 1e-6 * within_var) * units + ASSUMED * within_var * SPREAD) / (units + SPREAD)
+    shift = _ratio(pool.offset, pool.paired + 1.0)
+    error_mean = _ratio(pool.offset, pool.paired)
+    error_var = _ratio(pool.offset_square - pool.paired * error_mean**2, xp.maximum(pool.paired - 1, 1.0))
+    device = xp.maximum(error_var - noise * _ratio(pool.offset_noise, pool.paired), 0.0)
+    part = xp.where(pool.paired > 1, xp.minimum(_ratio(device, between), 1.0), 0.5)
+    return Moments(mean, within_var, between, shift, part, xp.where(pool.paired > 1, pool.paired, 0.0))
+
+
+def _inflation(pool: Pool, within: Array, free: Array) -> Array:
+    """By how much persistence inflates the variance of a unit's mean: (1 + r) / (1 - r), at least 1."""
+    xp = pool.number.__array_namespace__()
+    size = _ratio(pool.number, pool.units)
+    raw = _ratio(pool.lagged, within)
+    # The mean of the estimate for a series of n readings is about r - (1 + 4 r) / n.
+    corrected = (raw + _ratio(1.0, size)) / xp.maximum(1 - 4 * _ratio(1.0, size), 0.2)
+    correlation = xp.where(size >= FEWEST, xp.clip(corrected, 0.0, 0.99), 0.0)
+    return xp.minimum((1 + correlation) / (1 - correlation), xp.maximum(size, 1.0))
+
+
+def _device_part(parameters: Parameters, fleet: Moments) -> Array:
+    """The devices' part of the offsets' variance, as each candidate has it, (..., J, d); NaN: as read."""
+    weight = (fleet.paired / (fleet.paired + DEVICES))[..., None, :]
+    return (1 - weight) * parameters.device[:, None] + weight * fleet.device[..., None, :]
+
+
+def _share(part: Array) -> Array:
+    """The part, and a little where it is nothing; anything where the reading is taken as it is."""
+    xp = part.__array_namespace__()
+    return xp.maximum(xp.where(xp.isnan(part), 0.5, part), LITTLE)
+
+
+def _split_within(fleet: Moments, noise: Array) -> tuple[Array, Array]:
+    """The variance within units of contexts, and of readings."""
+    xp = noise.__array_namespace__()
+    context_var = fleet.within - xp.minimum(noise, MOST_NOISE * fleet.within)
+    return context_var, context_var + noise
+
+
+def _offsets(parameters: Parameters, fleet: Moments, own: Own, prior_p: Array, prior_b: Array) -> _Offsets:
+    """The belief about a unit's two offsets, from its readings, its truths and its pairs."""
+    xp, noise = parameters.noise.__array_namespace__(), parameters.noise
+    context_var, reading_var = _split_within(fleet, noise)
+    alone = xp.maximum(own.number - own.pairs, 0.0)
+    rest = own.total - own.paired - alone * fleet.mean
+    by_reading, by_sum = _ratio(alone, reading_var), _ratio(rest, reading_var)
+    person = _ratio(own.truths, context_var)
+    person_sum = _ratio(own.truth + own.truths * (fleet.shift - fleet.mean), context_var)
+    device = _ratio(own.pairs, noise)
+    device_sum = _ratio(own.error - own.pairs * fleet.shift, noise)
+    # (p, b) ~ N((sums), information): solved as variances, so that a prior of zero is exact.
+    aa, bb = (by_reading + person)[..., None, :], (by_reading + device)[..., None, :]
+    ab = by_reading[..., None, :]
+    first, second = (by_sum + person_sum)[..., None, :], (by_sum + device_sum)[..., None, :]
+    # posterior covariance = (P^-1 + I)^-1 with P = diag(prior_p, prior_b): P (1 + I P)^-1.
+    determinant = (1 + aa * prior_p) * (1 + bb * prior_b) - ab * ab * prior_p * prior_b
+    var_p = prior_p * (1 + bb * prior_b) / determinant
+    var_b = prior_b * (1 + aa * prior_p) / determinant
+    cov = -prior_p * prior_b * ab / determinant
+    return _Offsets(var_p * first + cov * second, cov * first + var_b * second, var_p, cov, var_b)
+
+
+def _with_origin(pool: Pool, noisy: Array) -> Pool:
+    xp = noisy.__array_namespace__()
+    is_first = (pool.number == 0) & ~xp.isnan(noisy)
+    return pool._replace(origin=xp.where(is_first, noisy, pool.origin))
+
+
+def _between(own: Own) -> Array:
+    """N times the squared mean."""
+    return _ratio(own.total**2, own.number)
+
+
+def _lagged(own: Own) -> Array:
+    """The sum of products of neighbouring residuals about the unit's mean."""
+    xp = own.number.__array_namespace__()
+    mean, pairs = _ratio(own.total, own.number), xp.maximum(own.number - 1, 0.0)
+    return own.product - mean * (2 * own.total - own.first - own.last) * (own.number > 1) + pairs * mean**2
+
+
+def _mean_error(own: Own) -> Array:
+    return _ratio(own.error, own.pairs)
+
+
+def _ratio(above: Any, below: Any) -> Array:
+    """The quotient, and zero where the divisor is."""
+    xp = below.__array_namespace__()
+    is_zero = below == 0
+    quotient: Array = xp.where(is_zero, 0.0, above / xp.where(is_zero, 1.0, below))
+    return quotient
