@@ -38,7 +38,7 @@ def cases() -> dict[str, tuple[Problem, list[str]]]:
         "logistic": (LogisticProblem(), [*DEFAULTS, "alg1-adf", "alg1-pg", "alg1-laplace"]),
         "gaussian, coordinates lost": (GaussianProblem(missing=0.3), ["unfog", "gaps"]),
         "gaussian, contexts late": (
-            GaussianProblem(revealed=0.3, late=20),
+            GaussianProblem(revealed=0.3, reveal_delay=20),
             ["unfog", "late", "unknown-noise"],
         ),
         "gaussian, bias walks": (GaussianProblem(drift_cov=0.005), ["unfog", "drift"]),

@@ -75,7 +75,7 @@ ROWS = (
         for share in SHARES
     ),
     Row("temporal", 0.02, "every", RANDOM),
-    Row("temporal", 0.02, "asked", RANDOM, 0.95),
+    Row("temporal", 0.02, "on_request", RANDOM, 0.95),
 )
 SEES_NOTHING = ("naive", "alg1", "unfog", "kk")
 

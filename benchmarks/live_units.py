@@ -35,7 +35,7 @@ AGENTS = ("unfog", "alg1", "adaptive")
 def world(bias: float, tell: bool) -> unfog.GaussianProblem:
     """Three coordinates, four arms, a noise of half the contexts' variance."""
     told: dict[str, Any] = {"dim": 3, "actions": 4, "features": "per_arm", "prior_cov": 0.5}
-    return unfog.GaussianProblem(**told, noise_cov=0.5, bias_cov=bias, units=UNITS, tell_units=tell)
+    return unfog.GaussianProblem(**told, noise_cov=0.5, bias_cov=bias, units=UNITS, observe_units=tell)
 
 
 def regrets(agent: str, bias: float, rounds: int, trials: int) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ problem = unfog.GaussianProblem(
     prior_cov=0.1,
     reward_var=0.1,
     revealed=0.3,  # three true contexts in ten are shown
-    late=20,  # so many rounds after the reward
+    reveal_delay=20,  # so many rounds after the reward
 )
 result = unfog.run(problem, agents=["unfog", "late"], rounds=300, trials=80, seed=0)
 print(unfog.table(result))

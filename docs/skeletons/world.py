@@ -1,9 +1,9 @@
 """A world to start from: contexts on a circle, seen through the channel that all worlds share.
 
 A world is contexts x channel x arms x payoff (worlds/composed.py): write the part that is new, take the
-others as they are. The fields of the channel (`missing`, `revealed`, `late`, ...) come with `Composed`.
-Agents are told the moments of the contexts, which are not Gaussian: what they believe is wrong, and regret is
-against one who believes the same.
+others as they are. The fields of the channel (`missing`, `revealed`, `reveal_delay`, ...) come with
+`Composed`. Agents are told the moments of the contexts, which are not Gaussian: what they believe is wrong,
+and regret is against one who believes the same.
 
 `eq=False` makes a world equal to itself alone. It can then be hashed whatever its fields hold, and they may
 hold lists and arrays: compiled engines keep what they made for a world under that world.
@@ -18,7 +18,7 @@ from unfog import validation
 from unfog.maths.arrays import Array, Ints
 from unfog.validation import Numbers
 from unfog.worlds.composed import Composed, Noisy, Parts, arms, described
-from unfog.worlds.measurement import channel
+from unfog.worlds.measurement import make_measurement
 
 DIM = 2
 
@@ -61,4 +61,4 @@ class Skeleton(Composed):
             "bias_cov": self.bias_cov,
         }
         known = described(DIM, made.one(), payoff, 0.0, self.prior_cov, **laws)
-        return Parts(known, Circle(radius), channel(self, known), made, payoff)
+        return Parts(known, Circle(radius), make_measurement(self, known), made, payoff)

@@ -106,7 +106,7 @@ def test_every_bit_of_a_trial_is_the_labs() -> None:
         ("alg1", {}),
         ("gaps", {"missing": 0.3}),
         ("unfog", {"units": 3}),
-        ("late", {"revealed": 0.5, "late": 3, "reveal_share": 0.6}),
+        ("late", {"revealed": 0.5, "reveal_delay": 3, "reveal_share": 0.6}),
     ],
 )
 def test_an_agent_has_the_regret_that_it_has_in_the_lab(agent: str, more: dict[str, Any]) -> None:
@@ -154,7 +154,7 @@ def _truths(problem: Problem, rounds: int, seed: int) -> Array:
 
 
 def test_true_contexts_are_nowhere_unless_they_are_shown() -> None:
-    problem = replace(random_problem(6), missing=0.3, late=2, revealed=0.9)
+    problem = replace(random_problem(6), missing=0.3, reveal_delay=2, revealed=0.9)
     truths = _truths(problem, 40, seed=5)
     hidden, shown = Env(problem, rounds=40), Env(problem, rounds=40, reveal=True)
     told = [hidden.reset(seed=5)]
@@ -214,7 +214,9 @@ def test_options_that_it_does_not_know_change_nothing() -> None:
 @pytest.mark.parametrize("kind", ["gaussian", "bernoulli"])
 def test_an_episode_goes_on_in_another_process(kind: str) -> None:
     make = unfog.GaussianProblem if kind == "gaussian" else unfog.LogisticProblem
-    env = Env(make(dim=2, actions=3, features="per_arm", missing=0.3, late=2), rounds=150, reveal=True)
+    env = Env(
+        make(dim=2, actions=3, features="per_arm", missing=0.3, reveal_delay=2), rounds=150, reveal=True
+    )
     env.reset(seed=4)
     for t in range(70):
         env.step(t % 3)
@@ -260,6 +262,6 @@ def test_what_cannot_be_played_is_refused() -> None:
     with pytest.raises(unfog.InputError, match=r"^rounds: 0"):
         Env(random_problem(2), rounds=0)
     with pytest.raises(unfog.InputError, match="nobody can ask"):
-        Env(replace(random_problem(2), reveal="asked", revealed=0.1))
+        Env(replace(random_problem(2), reveal="on_request", revealed=0.1))
     with pytest.raises(unfog.InputError, match=r"^problem\.noise: unknown field"):
         gymnasium.make("unfog.adapters.gymnasium:unfog/Gaussian-v0", noise=2.0)

@@ -16,7 +16,7 @@ from unfog.lab import run_folder, storage
 from unfog.lab.baselines import folder as suites
 from unfog.lab.baselines import report, suite
 from unfog.lab.datasets import files, movielens
-from unfog.lab.prepare import Plan, prepare
+from unfog.lab.prepare import ExperimentPlan, prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
 from unfog.simulation.engines import numpy as numpy_engine
@@ -29,7 +29,7 @@ RATINGS = np.arange(24.0).reshape(4, 6) % 5
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Many small runs of the same code: no waiting for the disk, and hashes of the code taken once."""
-    made, code, find = dict[int, tuple[Any, Plan]](), run_folder.code_hash(), run_folder.manifest
+    made, code, find = dict[int, tuple[Any, ExperimentPlan]](), run_folder.code_hash(), run_folder.manifest
     monkeypatch.setattr(run_folder, "code_hash", lambda *_: code)
     monkeypatch.setattr(suites, "code_hash", lambda *_: code)
     monkeypatch.setattr(storage, "manifest", lambda plan: made.setdefault(id(plan), (find(plan), plan))[0])
@@ -41,7 +41,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.getLogger("unfog.lab").setLevel(logging.NOTSET)
 
 
-def planned(seed: int = 0) -> Plan:
+def planned(seed: int = 0) -> ExperimentPlan:
     run = {"rounds": 3, "trials": 4, "agents": ["naive"], "seed": seed}
     return prepare(parse({"problem": {"kind": "gaussian", "dim": 1, "actions": 3}, "run": run}, "small"))
 

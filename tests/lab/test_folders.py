@@ -15,7 +15,7 @@ from tests.lab.test_storage_blocks import planned, stopped
 from unfog._io import seal
 from unfog.cli import main
 from unfog.lab import run_folder, storage
-from unfog.lab.prepare import Plan, prepare
+from unfog.lab.prepare import ExperimentPlan, prepare
 from unfog.lab.run import keep, open_run
 from unfog.lab.spec import parse
 from unfog.simulation.engines import numpy as numpy_engine
@@ -26,7 +26,7 @@ FILES = ("curves.nc", "run.json", "spec.toml")
 
 
 @pytest.fixture
-def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
+def plan(monkeypatch: pytest.MonkeyPatch) -> ExperimentPlan:
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (2, 2))
     return planned()
 
@@ -35,7 +35,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in FILES}
 
 
-def found(plan: Plan, target: Path) -> int:
+def found(plan: ExperimentPlan, target: Path) -> int:
     """How many pieces a run would find done."""
     with storage.claimed(plan, target, target.parent) as partial:
         return len(list(partial.blocks(plan.work.jobs)))
@@ -43,7 +43,7 @@ def found(plan: Plan, target: Path) -> int:
 
 @pytest.mark.parametrize("hurt", [b"", b"{}", b'{"layout": 2}', "whole/timing.json", "whole/run.json"])
 def test_an_unfinished_folder_whose_run_json_is_damaged_is_refused_by_name(
-    hurt: bytes | str, plan: Plan, tmp_path: Path
+    hurt: bytes | str, plan: ExperimentPlan, tmp_path: Path
 ) -> None:
     keep(plan, tmp_path / "whole")
     folder = stopped(plan, tmp_path / "run", 2)
@@ -56,14 +56,16 @@ def test_an_unfinished_folder_whose_run_json_is_damaged_is_refused_by_name(
     assert found(plan, tmp_path / "run") == before > 0
 
 
-def test_only_a_run_that_was_never_interrupted_says_how_long_it_took(plan: Plan, tmp_path: Path) -> None:
+def test_only_a_run_that_was_never_interrupted_says_how_long_it_took(
+    plan: ExperimentPlan, tmp_path: Path
+) -> None:
     assert (run_folder.seconds(keep(plan, tmp_path / "whole")) or 0.0) > 0
     stopped(plan, tmp_path / "run", 2)
     assert run_folder.seconds(keep(plan, tmp_path / "run")) is None
 
 
 def test_a_folder_that_another_takes_away_before_it_is_locked_is_made_again(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: ExperimentPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, gone = storage.Partial.open, list[Path]()
 
@@ -78,7 +80,7 @@ def test_a_folder_that_another_takes_away_before_it_is_locked_is_made_again(
     assert gone == [tmp_path / "run.partial"]
 
 
-def test_a_folder_of_somebody_else_is_left_alone(plan: Plan, tmp_path: Path) -> None:
+def test_a_folder_of_somebody_else_is_left_alone(plan: ExperimentPlan, tmp_path: Path) -> None:
     folder = tmp_path / "run.partial"
     folder.mkdir()
     (folder / "thesis.txt").write_text("years of work")
@@ -87,7 +89,7 @@ def test_a_folder_of_somebody_else_is_left_alone(plan: Plan, tmp_path: Path) -> 
     assert (folder / "thesis.txt").exists()
 
 
-def test_an_unfinished_run_of_another_layout_is_refused_by_name(plan: Plan, tmp_path: Path) -> None:
+def test_an_unfinished_run_of_another_layout_is_refused_by_name(plan: ExperimentPlan, tmp_path: Path) -> None:
     folder = tmp_path / "run.partial"
     folder.mkdir()
     old = {**dict.fromkeys(run_folder.ENTRIES, ""), "versions": {"unfog": "0.1.0"}}
@@ -99,7 +101,7 @@ def test_an_unfinished_run_of_another_layout_is_refused_by_name(plan: Plan, tmp_
     assert keep(plan, runs=tmp_path) == tmp_path / "small-001"
 
 
-def test_halves_are_cleared_away(plan: Plan, tmp_path: Path) -> None:
+def test_halves_are_cleared_away(plan: ExperimentPlan, tmp_path: Path) -> None:
     keep(plan, tmp_path / "whole")
     folder = stopped(plan, tmp_path / "run", 1)
     (folder / "block-0-2-0-4.tmp").write_bytes(b"half a block")
@@ -113,7 +115,7 @@ def test_halves_are_cleared_away(plan: Plan, tmp_path: Path) -> None:
     assert content(tmp_path / "run") == content(tmp_path / "whole")
 
 
-def killed_after_the_rename(plan: Plan, target: Path | None, runs: Path, kept: str = "*") -> None:
+def killed_after_the_rename(plan: ExperimentPlan, target: Path | None, runs: Path, kept: str = "*") -> None:
     """The result is in place, and what it was made of is still there, or what a kill left of that."""
 
     def killed(folder: Path, **_: Any) -> None:
@@ -129,7 +131,9 @@ def killed_after_the_rename(plan: Plan, target: Path | None, runs: Path, kept: s
 
 
 @pytest.mark.parametrize("kept", ["*", "run.json", "lock"])
-def test_what_stays_beside_a_finished_run_is_cleared_away(kept: str, plan: Plan, tmp_path: Path) -> None:
+def test_what_stays_beside_a_finished_run_is_cleared_away(
+    kept: str, plan: ExperimentPlan, tmp_path: Path
+) -> None:
     runs, told = tmp_path / "runs", tmp_path / "told"
     killed_after_the_rename(plan, told, runs, kept)
     killed_after_the_rename(plan, None, runs, kept)
@@ -155,7 +159,7 @@ def test_so_is_what_stays_of_a_run_that_found_its_number_of_trials(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_only_what_is_of_the_finished_run_is_cleared_away(plan: Plan, tmp_path: Path) -> None:
+def test_only_what_is_of_the_finished_run_is_cleared_away(plan: ExperimentPlan, tmp_path: Path) -> None:
     other = stopped(planned(seed=1), tmp_path / "run", 1)
     other.rename(tmp_path / "aside")
     keep(plan, tmp_path / "run")

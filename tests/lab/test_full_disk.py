@@ -17,7 +17,7 @@ from unfog.cli import main
 from unfog.lab import run_folder
 from unfog.lab.baselines import folder as suites
 from unfog.lab.baselines import report, suite
-from unfog.lab.prepare import Plan
+from unfog.lab.prepare import ExperimentPlan
 from unfog.lab.run import keep, open_run
 from unfog.simulation.engines import numpy as numpy_engine
 from unfog.validation import InputError
@@ -88,7 +88,7 @@ def on(disk: Disk) -> Iterator[None]:
 
 
 @pytest.fixture
-def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
+def plan(monkeypatch: pytest.MonkeyPatch) -> ExperimentPlan:
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (2, 2))
     monkeypatch.setattr(run_folder, "code_hash", lambda _: "of code that stays as it is")
     return planned()
@@ -110,17 +110,17 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(fails: int, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_run_whose_disk_fails(plan: Plan, tmp_path: Path) -> None:
+def test_a_run_whose_disk_fails(plan: ExperimentPlan, tmp_path: Path) -> None:
     """A file takes five moments: of three in a row one, so that all five are met."""
     run_on_a_failing_disk(plan, tmp_path, every=3)
 
 
 @pytest.mark.soak
-def test_a_run_whose_disk_fails_at_any_moment(plan: Plan, tmp_path: Path) -> None:
+def test_a_run_whose_disk_fails_at_any_moment(plan: ExperimentPlan, tmp_path: Path) -> None:
     run_on_a_failing_disk(plan, tmp_path, every=1)
 
 
-def run_on_a_failing_disk(plan: Plan, tmp_path: Path, every: int) -> None:
+def run_on_a_failing_disk(plan: ExperimentPlan, tmp_path: Path, every: int) -> None:
     counted = Disk(tmp_path)
     with on(counted):
         keep(plan, tmp_path / "whole")

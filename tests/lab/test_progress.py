@@ -10,7 +10,7 @@ from rich.console import Console
 import unfog
 from tests.each import each
 from unfog.lab import progress
-from unfog.lab.prepare import Plan, prepare
+from unfog.lab.prepare import ExperimentPlan, prepare
 from unfog.lab.progress import Tally, spell
 from unfog.lab.run import play
 from unfog.lab.spec import parse
@@ -23,7 +23,7 @@ class Clock:
         return self.now
 
 
-def planned(count: int = 4) -> Plan:
+def planned(count: int = 4) -> ExperimentPlan:
     run = {"rounds": 5, "trials": 10, "agents": ["alg1"]}
     swept = {"noise_cov": [1.0 + i for i in range(count)]}
     return prepare(parse({"problem": {"kind": "gaussian", "dim": 1}, "run": run, "sweep": swept}, "mine"))

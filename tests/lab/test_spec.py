@@ -59,13 +59,19 @@ def test_an_arm_of_its_own_in_a_spec() -> None:
 ODD: dict[str, dict[str, Any]] = {
     "airquality": {
         "revealed": 0.02,
-        "late": 3,
+        "reveal_delay": 3,
         "missing": 0.2,
         "drift_cov": [0.1, 0.1, 0.1, 0.2],
-        "told_contexts": 90,
+        "prior_contexts": 90,
     },
-    "movielens": {"missing": 0.3, "drift_cov": 0.01, "drift_rounds": 50, "actual_noise_cov": 0.2, "late": 1},
-    "gaussian": {"tails": 4, "revealed": 0.5, "told_contexts": 50, "told_noisy": 80},
+    "movielens": {
+        "missing": 0.3,
+        "drift_cov": 0.01,
+        "drift_rounds": 50,
+        "actual_noise_cov": 0.2,
+        "reveal_delay": 1,
+    },
+    "gaussian": {"tails": 4, "revealed": 0.5, "prior_contexts": 50, "prior_noisy_contexts": 80},
     "logistic": {"missing": 0.3, "actual_noise_cov": 0.5, "trouble_from": 7},
 }
 

@@ -13,7 +13,7 @@ import pytest
 from tests.each import each
 from unfog._io import content_of
 from unfog.lab import storage
-from unfog.lab.prepare import Plan, prepare
+from unfog.lab.prepare import ExperimentPlan, prepare
 from unfog.lab.run import keep
 from unfog.lab.spec import parse
 from unfog.simulation.engines import numpy as numpy_engine
@@ -22,24 +22,24 @@ from unfog.simulation.job import Part, Piece
 RUN = "0" * 64
 
 
-def planned(**changes: object) -> Plan:
+def planned(**changes: object) -> ExperimentPlan:
     run = {"rounds": 4, "trials": 4, "agents": ["naive"], **changes}
     world = {"kind": "gaussian", "dim": 1, "actions": 3}
     return prepare(parse({"problem": world, "run": run, "sweep": {"reward_var": [1.0, 2.0]}}, "small"))
 
 
 @pytest.fixture
-def plan(monkeypatch: pytest.MonkeyPatch) -> Plan:
+def plan(monkeypatch: pytest.MonkeyPatch) -> ExperimentPlan:
     monkeypatch.setattr(numpy_engine, "BATCH_TRIALS", (2, 2))
     return planned()
 
 
-def parts_of(plan: Plan, task: tuple[Piece, ...]) -> list[Part]:
+def parts_of(plan: ExperimentPlan, task: tuple[Piece, ...]) -> list[Part]:
     work = plan.work
     return [work.engine.run(work.jobs[piece.setting], piece.trials, lambda _: None) for piece in task]
 
 
-def taken(plan: Plan, file: bytes) -> dict[Piece, Part] | None:
+def taken(plan: ExperimentPlan, file: bytes) -> dict[Piece, Part] | None:
     return storage.unpacked(file, RUN, frozenset(plan.work.pieces), plan.work.jobs)
 
 
@@ -49,7 +49,7 @@ def rehashed(said: Any, numbers: bytes) -> bytes:
     return hashlib.sha256(content).hexdigest().encode() + b"\n" + content
 
 
-def test_a_block_gives_back_what_was_put_in(plan: Plan) -> None:
+def test_a_block_gives_back_what_was_put_in(plan: ExperimentPlan) -> None:
     task = plan.work.pieces[1:3]  # of two settings
     parts = parts_of(plan, task)
     parts[0] = {name: values.astype(np.float32) for name, values in parts[0].items()}
@@ -63,7 +63,7 @@ def test_a_block_gives_back_what_was_put_in(plan: Plan) -> None:
             np.testing.assert_array_equal(found[piece][name], values)
 
 
-def test_moments_are_part_of_it(plan: Plan) -> None:
+def test_moments_are_part_of_it(plan: ExperimentPlan) -> None:
     job = plan.work.jobs[0]._replace(curve=np.array([2, 4]))
     piece = plan.work.pieces[0]
     part = plan.work.engine.run(job, piece.trials, lambda _: None)
@@ -122,7 +122,9 @@ WRONG: dict[str, Callable[[Any, bytes], tuple[Any, bytes]]] = {
 
 
 @each("case", WRONG)
-def test_a_block_of_wrong_content_is_not_used_though_its_hash_is_right(case: str, plan: Plan) -> None:
+def test_a_block_of_wrong_content_is_not_used_though_its_hash_is_right(
+    case: str, plan: ExperimentPlan
+) -> None:
     task = plan.work.pieces[:1]
     file = storage.packed(RUN, task, parts_of(plan, task))
     _, words, numbers = file.split(b"\n", 2)
@@ -132,7 +134,7 @@ def test_a_block_of_wrong_content_is_not_used_though_its_hash_is_right(case: str
     assert taken(plan, rehashed(*WRONG[case](said, numbers))) is None
 
 
-def test_no_byte_of_a_block_can_change(plan: Plan) -> None:
+def test_no_byte_of_a_block_can_change(plan: ExperimentPlan) -> None:
     task = plan.work.pieces[:1]
     file = storage.packed(RUN, task, parts_of(plan, task))
     for position in range(0, len(file), 3):
@@ -142,7 +144,7 @@ def test_no_byte_of_a_block_can_change(plan: Plan) -> None:
     assert taken(plan, b"") is None
 
 
-def stopped(plan: Plan, target: Path, saved: int) -> Path:
+def stopped(plan: ExperimentPlan, target: Path, saved: int) -> Path:
     """The unfinished folder of a run that stopped after so many blocks."""
 
     def progress(done: int, total: int) -> None:
@@ -177,7 +179,7 @@ ODD: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("case", ODD)
 def test_whatever_stands_in_the_place_of_a_block_is_removed(
-    case: str, plan: Plan, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    case: str, plan: ExperimentPlan, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     keep(plan, tmp_path / "whole")
     folder = stopped(plan, tmp_path / "run", 2)
@@ -193,7 +195,7 @@ def test_whatever_stands_in_the_place_of_a_block_is_removed(
 
 
 def test_a_block_that_cannot_be_read_is_played_again(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: ExperimentPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = stopped(plan, tmp_path / "run", 2)
     [victim, *_] = sorted(folder.glob("block-*"))
@@ -211,7 +213,7 @@ def test_a_block_that_cannot_be_read_is_played_again(
 
 
 def test_blocks_come_in_the_order_of_their_trials(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: ExperimentPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not of their names, where 10 is before 2: moments are pooled in this order, and what is early waits."""
     monkeypatch.setattr("unfog.simulation.job.AIM", 0.0)  # a task for each piece
@@ -222,7 +224,7 @@ def test_blocks_come_in_the_order_of_their_trials(
     assert found == list(plan.work.pieces[:14])
 
 
-def test_blocks_of_another_run_are_not_used(plan: Plan, tmp_path: Path) -> None:
+def test_blocks_of_another_run_are_not_used(plan: ExperimentPlan, tmp_path: Path) -> None:
     other = stopped(planned(seed=1), tmp_path / "other", 2)
     folder = stopped(plan, tmp_path / "run", 1)
     for path in other.glob("block-*"):
@@ -231,7 +233,7 @@ def test_blocks_of_another_run_are_not_used(plan: Plan, tmp_path: Path) -> None:
         assert list(partial.blocks(plan.work.jobs)) == []
 
 
-def test_a_block_under_two_names_counts_once(plan: Plan, tmp_path: Path) -> None:
+def test_a_block_under_two_names_counts_once(plan: ExperimentPlan, tmp_path: Path) -> None:
     folder = stopped(plan, tmp_path / "run", 1)
     [only] = folder.glob("block-*")
     (folder / "block-again").write_bytes(only.read_bytes())

@@ -219,7 +219,7 @@ PANELS: dict[str, tuple[Any, list[str], bool]] = {
         True,
     ),
     "three": (
-        {"features": ["product", "quadratic"], "actions": [2, 3], "tails": [0, 3], "late": [0]},
+        {"features": ["product", "quadratic"], "actions": [2, 3], "tails": [0, 3], "reveal_delay": [0]},
         [
             f"number of arms = {k}\ndegrees of freedom of the noise = {n}"
             for k in (2, 3)
@@ -345,8 +345,8 @@ def test_a_bad_value_of_a_list_is_refused_when_its_problem_is_built() -> None:
 
 
 def test_true_is_not_one() -> None:
-    found = sweep.axes({"tell_units": [True, False]}).coords["tell_units"]
-    assert found == ("tell_units", ["True", "False"])
+    found = sweep.axes({"observe_units": [True, False]}).coords["observe_units"]
+    assert found == ("observe_units", ["True", "False"])
     sweep.check({"actions": [1, True]}, [], ["actions"])
 
 

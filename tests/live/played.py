@@ -26,7 +26,13 @@ def channel(agent: str, rewards: str = "numeric") -> Knowledge:
     needs = {*row.denoiser.needs_knowledge} if row is not None else set()
     if "dynamics" in needs:
         return unfog.TemporalProblem(dim=2, actions=3, features="per_arm").knowledge()
-    more = {"told_contexts": 40} if "sample" in needs else {"told_noisy": 60} if "mixture" in needs else {}
+    more = (
+        {"prior_contexts": 40}
+        if "sample" in needs
+        else {"prior_noisy_contexts": 60}
+        if "mixture" in needs
+        else {}
+    )
     made = unfog.GaussianProblem if rewards == "numeric" else unfog.LogisticProblem
     told: dict[str, Any] = {"dim": 2, "actions": 3, "features": "per_arm", **more}
     return made(**told, context_cov=SKEW, noise_cov=NOISE, bias_cov=[0.4, 1.2]).knowledge()

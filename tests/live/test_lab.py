@@ -129,7 +129,13 @@ def check(found: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize("agent", [*ROWS, *CHOOSERS, *LEARNERS])
 def test_every_row_decides_as_in_the_lab(tmp_path: Path, agent: str) -> None:
     needs = {*unfog.AGENTS[agent].denoiser.needs_knowledge} if agent in unfog.AGENTS else set()
-    told = {"told_contexts": 200} if "sample" in needs else {"told_noisy": 200} if "mixture" in needs else {}
+    told = (
+        {"prior_contexts": 200}
+        if "sample" in needs
+        else {"prior_noisy_contexts": 200}
+        if "mixture" in needs
+        else {}
+    )
     check(driven(tmp_path, gaussian(features="per_arm", prior_cov=0.5, **told), agent, 60, 3))
 
 

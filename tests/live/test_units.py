@@ -21,7 +21,7 @@ ROUNDS, UNITS = 400, 20
 def world(tell: bool = True) -> unfog.GaussianProblem:
     """As in benchmarks/live_units.py."""
     told: dict[str, Any] = {"dim": 3, "actions": 4, "features": "per_arm", "prior_cov": 0.5}
-    return unfog.GaussianProblem(**told, noise_cov=0.5, bias_cov=1.0, units=UNITS, tell_units=tell)
+    return unfog.GaussianProblem(**told, noise_cov=0.5, bias_cov=1.0, units=UNITS, observe_units=tell)
 
 
 def terms(problem: unfog.GaussianProblem) -> dict[str, Any]:

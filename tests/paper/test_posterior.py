@@ -192,11 +192,11 @@ def test_what_was_lost_is_not_forgotten() -> None:
 
 def test_contexts_that_come_late_are_refused_to_those_that_await_them() -> None:
     """As in a run; and who takes them late has one decision a round, its own."""
-    late = with_channel(late=2)
+    late = with_channel(reveal_delay=2)
     for name in ("alg2", "late"):
         with pytest.raises(InputError, match="needs every true context at once"):
             play(late, Catalogue("bernoulli")[f"{name}-adf"], 8, 0)
-    problem = GaussianProblem(dim=2, actions=8, late=2)
+    problem = GaussianProblem(dim=2, actions=8, reveal_delay=2)
     for emission, decision in played(problem, AGENTS["late"], 12, [0, 1], 3):
         np.testing.assert_array_equal(decision.noisy, emission.noisy)
         assert decision.known is None

@@ -140,8 +140,8 @@ def test_the_agents_made_for_them_win_in_their_worlds() -> None:
         assert gap.mean() > 3 * gap.std(ddof=1) / np.sqrt(60)
 
 
-PARTIAL = {"late": {"late": 2}, "some": {"revealed": 0.5}}
-NOT_COMPILED = {"late": {"late": 2}, "where they are asked for": {"reveal": "asked"}}
+PARTIAL = {"late": {"reveal_delay": 2}, "some": {"revealed": 0.5}}
+NOT_COMPILED = {"late": {"reveal_delay": 2}, "where they are asked for": {"reveal": "on_request"}}
 
 
 def test_engines_that_cannot_show_contexts_so_say_so() -> None:

@@ -15,7 +15,7 @@ TAKING = [name for name, row in AGENTS.items() if row.can.revise is not None]
 SHOWN: dict[str, dict[str, Any]] = {
     "some": {"revealed": 0.1},
     "coordinates": {"reveal_share": 0.5},
-    "late and in part": {"revealed": 0.4, "reveal_share": 0.6, "late": 3},
+    "late and in part": {"revealed": 0.4, "reveal_share": 0.6, "reveal_delay": 3},
     "at equal distances": {"revealed": 0.2, "reveal": "every"},
     "none": {"revealed": 0.0},
 }
@@ -49,7 +49,7 @@ def test_a_lag_goes_with_both_kinds_of_rewards(world: str) -> None:
 
 
 def test_a_lag_that_reaches_beyond_the_window_is_refused() -> None:
-    problem = GaussianProblem(dim=2, actions=4, late=26)
+    problem = GaussianProblem(dim=2, actions=4, reveal_delay=26)
     with pytest.raises(
         InputError, match=r"'temporal:lag=6' with contexts 26 rounds late; allowed: a lag that"
     ):

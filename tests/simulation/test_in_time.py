@@ -31,7 +31,9 @@ WORLD: dict[str, Any] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fields", [{"revealed": 0.05}, {"revealed": 0.3, "late": 7, "reveal_share": 0.5}])
+@pytest.mark.parametrize(
+    "fields", [{"revealed": 0.05}, {"revealed": 0.3, "reveal_delay": 7, "reveal_share": 0.5}]
+)
 def test_bands_cover_what_they_say(fields: dict[str, Any]) -> None:
     """95 % bands of contexts, every tenth round of 300 trials: 93 to 97 %, trials being independent."""
     inside = []
@@ -117,7 +119,7 @@ def test_units_have_courses_of_their_own() -> None:
     """Told whose round it is, an agent in time follows each; regret is lower, paired, 30 trials."""
     fields = WORLD | {"units": 4, "revealed": 0.1}
     told, untold = (
-        play(TemporalProblem(**fields, tell_units=tell), ["temporal"], rounds=200, trials=30, seed=1)
+        play(TemporalProblem(**fields, observe_units=tell), ["temporal"], rounds=200, trials=30, seed=1)
         for tell in (True, False)
     )
     gain = (untold.values["regret"] - told.values["regret"])[0, :, -1]

@@ -13,7 +13,7 @@ import pytest
 import unfog
 from unfog.lab.stopping import checkpoints
 from unfog.simulation import Gathering, engines, memory, plan
-from unfog.simulation.engines import NAMES, Term, engine
+from unfog.simulation.engines import NAMES, MemoryTerm, engine
 from unfog.simulation.job import MOMENTS
 from unfog.simulation.player import played
 from unfog.validation import InputError
@@ -30,7 +30,11 @@ def refused(problem: Any, agents: tuple[str, ...] = ("alg1",), **run: Any) -> In
 
 
 def test_the_peak_is_what_stays_and_the_largest_stretch() -> None:
-    terms = [Term("a", (), 1, 10), Term("b", (), 5, when="start"), Term("c", (), 2, 7, when="round")]
+    terms = [
+        MemoryTerm("a", (), 1, 10),
+        MemoryTerm("b", (), 5, when="start"),
+        MemoryTerm("c", (), 2, 7, when="round"),
+    ]
     assert engines.peak(terms, 1) == 1 + 10 + 9
     assert engines.peak(terms, 4) == 4 + 10 + 20
     assert engines.for_each(terms) == 6
@@ -122,7 +126,7 @@ def check_more_trials_take_more_memory(name: str) -> None:
     assert engines.peak(terms, 2000) > engines.peak(terms, 10)
 
 
-WORLDS: dict[str, Any] = {"empirical": {"told_contexts": 50}, "mixture": {"told_noisy": 200}}
+WORLDS: dict[str, Any] = {"empirical": {"prior_contexts": 50}, "mixture": {"prior_noisy_contexts": 200}}
 
 
 def test_covariances_are_declared_as_they_are() -> None:
@@ -175,7 +179,7 @@ GRID = [case(trials=1)]  # the quick one
 SLOW = [
     case(trials=1, dim=100, actions=30_000),
     case(trials=20, dim=10, drift_cov=0.1, drift_rounds=30_000),
-    case(trials=300, dim=10, actions=10, told_contexts=10_000, agents="empirical"),
+    case(trials=300, dim=10, actions=10, prior_contexts=10_000, agents="empirical"),
     case(trials=1000, rounds=300, points=300, chunk=250),
     case(trials=200, kind="logistic", dim=20, actions=10, rounds=60, agents="alg1-lmc:steps=1"),
     case(trials=50, dim=100, actions=10, engine="jax"),
@@ -196,7 +200,7 @@ SOAK = [
     case(trials=50, dim=40, actions=10, rounds=130, agents="adaptive"),
     case(trials=50, dim=40, actions=10, rounds=130, agents="coupled"),
     case(trials=50, dim=10, actions=10, rounds=30, units=50, agents="adaptive"),
-    case(trials=50, dim=30, actions=10, rounds=250, late=200, agents="late"),
+    case(trials=50, dim=30, actions=10, rounds=250, reveal_delay=200, agents="late"),
     case(trials=150, dim=10, actions=10, rounds=130, tails=5),
     case(
         trials=100, kind="logistic", dim=20, actions=10, rounds=600, agents="alg1-lmc:steps=1", engine="jax"

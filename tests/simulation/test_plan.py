@@ -19,7 +19,7 @@ from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem
 
 SMALL: dict[str, Any] = {"dim": 2, "actions": 3}
-PARTIAL: dict[str, dict[str, Any]] = {"late": {"late": 2}, "some": {"revealed": 0.5}}
+PARTIAL: dict[str, dict[str, Any]] = {"late": {"reveal_delay": 2}, "some": {"revealed": 0.5}}
 
 
 def waves(action: Any, context: Any) -> Any:
@@ -127,7 +127,10 @@ def check_those_that_take_them_late_or_go_without_are_not(kind: str) -> None:
 
 
 def test_a_spec_is_refused_alike() -> None:
-    raw = {"problem": {"kind": "gaussian", **SMALL, "late": 2}, "run": {"agents": ["alg2"], "rounds": 5}}
+    raw = {
+        "problem": {"kind": "gaussian", **SMALL, "reveal_delay": 2},
+        "run": {"agents": ["alg2"], "rounds": 5},
+    }
     with pytest.raises(InputError, match="'alg2' needs every true context at once"):
         unfog.run(parse(raw))
 

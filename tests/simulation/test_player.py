@@ -77,7 +77,13 @@ def logged(problem: GaussianProblem, pairs: bool = True, **settings: Any) -> Log
 def clear(revealed: float, late: int) -> GaussianProblem:
     """A channel so clear that the context can be read off the measurement."""
     return GaussianProblem(
-        dim=D, actions=3, noise_cov=1e-12, bias_cov=1e-12, context_mean=1.0, revealed=revealed, late=late
+        dim=D,
+        actions=3,
+        noise_cov=1e-12,
+        bias_cov=1e-12,
+        context_mean=1.0,
+        revealed=revealed,
+        reveal_delay=late,
     )
 
 
@@ -119,7 +125,10 @@ def test_agents_that_are_not_shown_contexts_are_not() -> None:
 
 
 def test_after_a_run_the_belief_is_that_of_all_it_was_told() -> None:
-    problem, plain = GaussianProblem(dim=D, actions=3, context_mean=1.0, revealed=0.4, late=7), Incomplete()
+    problem, plain = (
+        GaussianProblem(dim=D, actions=3, context_mean=1.0, revealed=0.4, reveal_delay=7),
+        Incomplete(),
+    )
     log = logged(problem, rounds=60, trials=5)
     parameters = plain.setup(problem.knowledge(), None)
     state = plain.start(parameters)

@@ -8,7 +8,7 @@ from unfog.agents.catalogue import Catalogue
 from unfog.simulation.player import MOST, Asking, played
 from unfog.validation import InputError
 
-FIELDS = {"dim": 2, "actions": 5, "reveal": "asked", "revealed": 0.1}
+FIELDS = {"dim": 2, "actions": 5, "reveal": "on_request", "revealed": 0.1}
 
 
 def test_no_more_is_asked_than_can_be_paid_and_little_is_left() -> None:
@@ -21,9 +21,9 @@ def check_no_more_is_asked_than_can_be_paid_and_little_is_left(share: float) -> 
     asking = Asking(share, trials)
     for t in range(rounds):
         asking.next(rng.exponential(size=trials) + 0.001 * t)
-        assert (asking.asked <= 1 + share * (t + 1)).all()
-    assert (asking.asked >= share * rounds - MOST - 2).all()
-    assert share > 0 or not asking.asked.any()
+        assert (asking.requests <= 1 + share * (t + 1)).all()
+    assert (asking.requests >= share * rounds - MOST - 2).all()
+    assert share > 0 or not asking.requests.any()
 
 
 def test_the_first_round_asks_and_then_the_worth_decides() -> None:

@@ -36,7 +36,7 @@ WORLDS: dict[str, Callable[..., Composed]] = {
 ODD: list[dict[str, Any]] = [
     {"missing": 0.4},
     {"drift_cov": 0.05, "drift_rounds": 9},
-    {"revealed": 0.3, "late": 2},
+    {"revealed": 0.3, "reveal_delay": 2},
     {"missing": 0.3, "drift_cov": 0.1, "revealed": 0.5},
 ]
 
@@ -111,13 +111,13 @@ def test_users_seen_with_tails_and_drift() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.7])
 def test_a_record_is_revealed_for_its_share_of_rounds(share: float) -> None:
-    world = Made(revealed=share, late=3)
+    world = Made(revealed=share, reveal_delay=3)
     emission, _, _ = emitted(world)
-    shown = world.shown(np.random.default_rng(9).random((N, 5)), np.asarray(0))
+    shown = world.reveal_mask(np.random.default_rng(9).random((N, 5)), np.asarray(0))
     assert shown is not None
     # 5 standard errors: 6e-7.
     assert abs(shown.mean() - share) <= 5 * np.sqrt(share * (1 - share) / N)
-    assert (world.late, world.partial, world.plain) == (3, True, False)
+    assert (world.reveal_delay, world.partial, world.plain) == (3, True, False)
     assert emission.best is None
     with pytest.raises(InputError, match=r"^agents: 'alg2' needs every true context at once"):
         play(world, ["alg2"], rounds=3, trials=2)
@@ -126,7 +126,8 @@ def test_a_record_is_revealed_for_its_share_of_rounds(share: float) -> None:
 def test_true_contexts_of_a_record_help_the_agent_that_takes_them_late() -> None:
     run: dict[str, Any] = {"rounds": 150, "trials": 40, "seed": 2, "points": 1}
     none, all_ = (
-        play(Made(revealed=share, late=3), ["late"], **run).values["regret"][0, :, -1] for share in (0.0, 1.0)
+        play(Made(revealed=share, reveal_delay=3), ["late"], **run).values["regret"][0, :, -1]
+        for share in (0.0, 1.0)
     )
     gap = none - all_
     # Equal worlds would pass with probability 2e-3, by the normal law.
@@ -200,7 +201,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"tails": 1}, "tails: 1; allowed: 0 for Gaussian noise"),
     ({"missing": 1.5}, r"missing: 1\.5; allowed: a number from 0 to 0\.99"),
     ({"drift_cov": [1.0, 2.0]}, r"drift_cov: \[1\.0, 2\.0\] has shape \(2,\); allowed: 0 for the bias"),
-    ({"late": 0.5}, r"late: 0\.5; allowed: a whole number"),
+    ({"reveal_delay": 0.5}, r"reveal_delay: 0\.5; allowed: a whole number"),
 ]
 
 

@@ -102,7 +102,7 @@ def regret(world: GaussianProblem, agents: list[str], trials: int = 60) -> Array
 def test_being_told_of_units_pays_and_changes_nothing_else() -> None:
     fields: dict[str, Any] = {"units": 3, "bias_cov": 10.0, "features": "product", "context_mean": 1.0}
     fields |= {"prior_cov": 1.0, "reward_var": 0.5}
-    told, not_told = (problem(**fields, tell_units=flag) for flag in (True, False))
+    told, not_told = (problem(**fields, observe_units=flag) for flag in (True, False))
     assert (told.several, not_told.several, problem().several) == (3, 1, 1)
     truth = truth_of(told, 5)
     one, two = (emitted(world, truth, 2) for world in (told, not_told))
@@ -137,7 +137,7 @@ def test_each_unit_is_learnt_as_if_it_were_alone() -> None:
     [
         ({"units": 0}, "units: 0; allowed: a whole number, at least 1 and at most 1000"),
         ({"units": 2, "unit_order": "last"}, "unit_order: 'last'; allowed: random, turn"),
-        ({"tell_units": 1}, "tell_units: 1; allowed: True or False"),
+        ({"observe_units": 1}, "observe_units: 1; allowed: True or False"),
         ({"units": 2, "drift_cov": 0.1}, "drift_cov: 0.1; allowed: 0 where there are several units"),
     ],
 )

@@ -249,7 +249,7 @@ def test_a_walk_begins_with_the_trouble(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.95])
 def test_true_contexts_are_shown_for_their_share_of_rounds(share: float, rng: np.random.Generator) -> None:
     world = problem(revealed=share, missing=0.2)
-    shown = world.shown(rng.random((N, 1 + D)), np.asarray(0))
+    shown = world.reveal_mask(rng.random((N, 1 + D)), np.asarray(0))
     assert shown is not None
     assert shown.shape == (N,)
     # 5 standard errors: 6e-7.
@@ -260,8 +260,8 @@ def test_true_contexts_are_shown_for_their_share_of_rounds(share: float, rng: np
 
 
 def test_late_contexts_make_a_world_partial_but_change_no_measurement(rng: np.random.Generator) -> None:
-    late, plain = problem(late=7), problem()
-    assert late.late == 7
+    late, plain = problem(reveal_delay=7), problem()
+    assert late.reveal_delay == 7
     assert late.partial
     assert not late.plain
     assert late.round_normals() == plain.round_normals()
@@ -315,7 +315,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "false": ({"missing": False}, "missing: False; allowed: a number"),
     "over": ({"revealed": 1.1}, "revealed: 1.1; allowed: a number from 0 to 1"),
     "nothing": ({"revealed": None}, "revealed: None; allowed: a number from 0 to 1"),
-    "never": ({"late": -1}, "late: -1; allowed: a whole number, at least 0 and at most 10000"),
+    "never": (
+        {"reveal_delay": -1},
+        "reveal_delay: -1; allowed: a whole number, at least 0 and at most 10000",
+    ),
     "no steps": ({"drift_rounds": 0}, "drift_rounds: 0; allowed: a whole number, at least 1 and at most"),
     "noise": (
         {"actual_noise_cov": -1.0},
@@ -345,7 +348,7 @@ def test_bad_values_are_refused_by_name(case: str) -> None:
 ODD = [
     {"tails": 4, "actual_noise_cov": 0.7},
     {"missing": 0.25, "drift_cov": [0.1, 0.2], "drift_rounds": 30},
-    {"revealed": 0.5, "late": 3, "actual_noise_cov": [[1.0, 0.2], [0.2, 2.0]]},
+    {"revealed": 0.5, "reveal_delay": 3, "actual_noise_cov": [[1.0, 0.2], [0.2, 2.0]]},
 ]
 
 

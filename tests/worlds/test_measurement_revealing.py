@@ -57,7 +57,7 @@ def test_coordinates_are_nested_as_well() -> None:
 
 def test_coordinates_are_shown_one_by_one(rng: np.random.Generator) -> None:
     world = problem(revealed=0.5, reveal_share=0.3)
-    shown = world.shown(rng.random((N, 1 + D)), np.asarray(0))
+    shown = world.reveal_mask(rng.random((N, 1 + D)), np.asarray(0))
     assert shown is not None
     assert shown.shape == (N, D)
     # P(i) = 0.15 and P(i and j) = 0.5 * 0.09; 5 standard errors each: 6 tests, 4e-6.
@@ -69,7 +69,7 @@ def test_coordinates_are_shown_one_by_one(rng: np.random.Generator) -> None:
 def test_every_so_many_rounds(share: float) -> None:
     numbers = np.arange(3000)
     world = problem(revealed=share, reveal="every")
-    shown = world.shown(np.zeros((2, 3000, 1 + D)), numbers)
+    shown = world.reveal_mask(np.zeros((2, 3000, 1 + D)), numbers)
     if share == 1:
         assert shown is None
         return
@@ -79,22 +79,22 @@ def test_every_so_many_rounds(share: float) -> None:
     assert (np.abs(counts - share * (numbers + 1)) < 1 + 1e-6).all()
     gaps = np.diff(np.flatnonzero(shown[0]))
     assert share == 0 or set(gaps) <= {int(1 / share), int(1 / share) + 1}
-    one = [world.shown(np.zeros((2, 1 + D)), np.asarray(t)) for t in range(50)]
+    one = [world.reveal_mask(np.zeros((2, 1 + D)), np.asarray(t)) for t in range(50)]
     assert np.array_equal(np.stack(one, 1), shown[:, :50])  # type: ignore[arg-type]
 
 
 def test_one_in_ten_is_the_tenth() -> None:
-    shown = problem(revealed=0.1, reveal="every").shown(np.zeros((100, 1 + D)), np.arange(100))
+    shown = problem(revealed=0.1, reveal="every").reveal_mask(np.zeros((100, 1 + D)), np.arange(100))
     assert shown is not None
     assert np.flatnonzero(shown).tolist() == list(range(9, 100, 10))
 
 
 def test_nothing_is_shown_that_was_not_asked_for() -> None:
-    world = problem(reveal="asked")
-    assert world.asked
+    world = problem(reveal="on_request")
+    assert world.on_request
     assert world.partial
     assert np.isnan(to_reveal(played(world)[0])).all()
-    assert not problem().asked
+    assert not problem().on_request
 
 
 @pytest.mark.parametrize("fields", [{}, {"reveal": "every"}, {"reveal_share": 0.4}], ids=str)
@@ -102,9 +102,9 @@ def test_both_libraries_show_the_same(fields: dict[str, Any], rng: np.random.Gen
     world = problem(revealed=0.3, **fields)
     uniforms = rng.random((50, 1 + D))
     for t in range(12):
-        right = world.shown(uniforms, np.asarray(t))
+        right = world.reveal_mask(uniforms, np.asarray(t))
         given: Any = jnp.asarray(uniforms), jnp.asarray(t, jnp.int32)
-        found = world.shown(*given)
+        found = world.reveal_mask(*given)
         assert np.array_equal(found, right)  # type: ignore[arg-type]
 
 
@@ -114,8 +114,8 @@ def test_both_libraries_show_the_same(fields: dict[str, Any], rng: np.random.Gen
         ("revealed", 1.5, "1.5; allowed: a number from 0 to 1"),
         ("reveal_share", -0.1, "-0.1; allowed: a number from 0 to 1"),
         ("reveal_share", "all", "'all'; allowed: a number from 0 to 1"),
-        ("reveal", "often", "'often'; allowed: random, every, asked"),
-        ("late", 10_001, "10001; allowed: a whole number, at least 0 and at most 10000"),
+        ("reveal", "often", "'often'; allowed: random, every, on_request"),
+        ("reveal_delay", 10_001, "10001; allowed: a whole number, at least 0 and at most 10000"),
     ],
 )
 def test_bad_fields_are_refused_by_name(field: str, value: object, why: str) -> None:

@@ -26,7 +26,7 @@ def test_nothing_more_is_told_unless_it_is_asked_for() -> None:
 
 
 def test_a_subset_of_the_users_leaves_the_oracle_all_of_them() -> None:
-    some, whole = world(told_contexts=4), world()
+    some, whole = world(prior_contexts=4), world()
     known = some.knowledge()
     assert known.sample is not None
     assert known.sample.shape == (4, 3)
@@ -44,17 +44,17 @@ def test_a_subset_of_the_users_leaves_the_oracle_all_of_them() -> None:
 
 def test_contexts_are_drawn_from_the_law_where_there_is_no_list() -> None:
     """4,000 draws: five moments at 5 standard errors fail with probability 3e-6."""
-    drawn = gaussian(told_contexts=4000).knowledge().sample
+    drawn = gaussian(prior_contexts=4000).knowledge().sample
     assert drawn is not None
     error = np.sqrt(np.diag(COV) / 4000)
     assert (np.abs(drawn.mean(0) - [1.0, -2.0]) < 5 * error).all()
     spread = np.sqrt((np.outer(np.diag(COV), np.diag(COV)) + COV**2) / 4000)
     assert (np.abs(np.cov(drawn.T) - COV) < 5 * spread).all()
-    np.testing.assert_array_equal(drawn[:10], gaussian(told_contexts=10).knowledge().sample)
+    np.testing.assert_array_equal(drawn[:10], gaussian(prior_contexts=10).knowledge().sample)
 
 
 def test_a_mixture_is_fitted_about_the_told_mean() -> None:
-    law = gaussian(told_noisy=3000).knowledge().mixture
+    law = gaussian(prior_noisy_contexts=3000).knowledge().mixture
     assert law is not None
     mean = law.weights @ law.means
     np.testing.assert_allclose(mean, [1.0, -2.0], atol=1e-9)
@@ -66,10 +66,10 @@ def test_a_mixture_is_fitted_about_the_told_mean() -> None:
 @each(
     "fields, complaint",
     [
-        ({"told_contexts": -1}, "^told_contexts: -1; allowed: a whole number"),
-        ({"told_contexts": 2.5}, "^told_contexts: 2.5; allowed: a whole number"),
-        ({"told_noisy": True}, "^told_noisy: True; allowed: a whole number"),
-        ({"told_noisy": 7}, "^told_noisy: 7; allowed: 0, or a whole number from 50"),
+        ({"prior_contexts": -1}, "^prior_contexts: -1; allowed: a whole number"),
+        ({"prior_contexts": 2.5}, "^prior_contexts: 2.5; allowed: a whole number"),
+        ({"prior_noisy_contexts": True}, "^prior_noisy_contexts: True; allowed: a whole number"),
+        ({"prior_noisy_contexts": 7}, "^prior_noisy_contexts: 7; allowed: 0, or a whole number from 50"),
     ],
 )
 def test_refusals(fields: dict[str, Any], complaint: str) -> None:
@@ -80,19 +80,21 @@ def test_refusals(fields: dict[str, Any], complaint: str) -> None:
 
 
 def test_many_dimensions_need_more_to_be_fitted() -> None:
-    with pytest.raises(InputError, match=r"^told_noisy: 60; allowed: 0, or at least 105 for contexts of"):
-        GaussianProblem(dim=20, told_noisy=60)
+    with pytest.raises(
+        InputError, match=r"^prior_noisy_contexts: 60; allowed: 0, or at least 105 for contexts of"
+    ):
+        GaussianProblem(dim=20, prior_noisy_contexts=60)
 
 
 def test_no_more_users_are_told_than_there_are() -> None:
     with pytest.raises(
-        InputError, match=r"^told_contexts: 8; allowed: 0 for all, or at most the 7 that there are"
+        InputError, match=r"^prior_contexts: 8; allowed: 0 for all, or at most the 7 that there are"
     ):
-        world(told_contexts=8)
+        world(prior_contexts=8)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "logistic"])
 def test_the_rows_play(kind: str) -> None:
-    problem = KINDS[kind](dim=2, actions=4, told_contexts=30, told_noisy=100)  # type: ignore[call-arg]
+    problem = KINDS[kind](dim=2, actions=4, prior_contexts=30, prior_noisy_contexts=100)  # type: ignore[call-arg]
     found = play(problem, ["empirical", "mixture"], rounds=12, trials=3, seed=2)
     assert np.isfinite(found.values["regret"]).all()

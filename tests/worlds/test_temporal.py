@@ -147,7 +147,7 @@ def test_units_have_courses_of_their_own() -> None:
         found = emitted(world, truth, t)
         assert (np.asarray(found.unit) == t % 2).all()
         assert np.array_equal(found.context, course.contexts[:, t % 2, t])
-    assert emitted(TemporalProblem(**FULL, units=2, tell_units=False), truth, 1).unit is None
+    assert emitted(TemporalProblem(**FULL, units=2, observe_units=False), truth, 1).unit is None
 
 
 def test_agents_are_told_the_moments_and_the_dynamics() -> None:

@@ -70,7 +70,9 @@ class CobaEnvironment(Environment):  # type: ignore[misc]
         """Play `rounds` rounds of a trial."""
         loses = Episode(problem, seed, trial).reading().measured is not None  # refuses what cannot be played
         if problem.several > 1:
-            raise InputError("problem.units", problem.several, "1, or tell_units=False: coba knows no units")
+            raise InputError(
+                "problem.units", problem.several, "1, or observe_units=False: coba knows no units"
+            )
         self.problem, self.rounds = problem, validation.count("rounds", rounds)
         if mark_lost is None and loses:
             raise InputError("mark_lost", "missing", MARKS)

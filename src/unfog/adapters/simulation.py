@@ -304,7 +304,7 @@ class Episode:
         regret = best - self._block.tables.paper.values(np.full((1, BLOCK_ROUNDS), arm))[0, t]
         reward = self._pay_arms(np.asarray([[arm]]))[0]
         self._late.append(Revealed(self.number, to_reveal(self._emission())[0]))
-        revealed = self._late.popleft() if len(self._late) > self.problem.late else None
+        revealed = self._late.popleft() if len(self._late) > self.problem.reveal_delay else None
         if revealed is not None and np.isnan(revealed.context).all():
             revealed = None
         self.number += 1
@@ -331,8 +331,8 @@ class Episode:
 def check_playable(problem: Problem) -> None:
     """Raise InputError for what is not a world, and for one that shows true contexts on request."""
     validation.check_contract("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
-    if problem.asked:
-        raise InputError("problem.reveal", "asked", "random or every: here nobody can ask")
+    if problem.on_request:
+        raise InputError("problem.reveal", "on_request", "random or every: here nobody can ask")
 
 
 def _arm_vectors(problem: Problem, draws: Array | None) -> Array | None:

@@ -46,11 +46,11 @@ NEEDED = {  # fields of `Knowledge`: what is missing, and what would provide it
     "contexts": ("a sample of contexts, and this world has none", ""),
     "sample": (
         "contexts of the past, and this world tells none",
-        "a problem that does, with told_contexts = 1000 for instance; or ",
+        "a problem that does, with prior_contexts = 1000 for instance; or ",
     ),
     "mixture": (
         "a mixture of Gaussians for contexts, and this world tells none",
-        "a problem that does, with told_noisy = 2000 for instance; or ",
+        "a problem that does, with prior_noisy_contexts = 2000 for instance; or ",
     ),
     "dynamics": ("constants of time, and this world tells none", "a world in time, such as airquality; or "),
 }
@@ -324,14 +324,14 @@ def check_fit(
     rewards: str,
     partial: bool,
     has_bias: bool,
-    asked: bool = False,
+    on_request: bool = False,
     logged: bool = False,
 ) -> None:
     """Raise InputError if an agent cannot play a problem.
 
-    `partial`: some true contexts come late, or never; `has_bias`: there is a true bias to be told; `asked`:
-    true contexts are shown only on request; `logged`: arms come from a log, which does not say how they were
-    chosen.
+    `partial`: some true contexts come late, or never; `has_bias`: there is a true bias to be told;
+    `on_request`: true contexts are shown only on request; `logged`: arms come from a log, which does not say
+    how they were chosen.
     """
     _check_logged(agent, logged)
     if agent.learner.rewards != rewards:
@@ -351,7 +351,7 @@ def check_fit(
         who = f"the learner of {agent.name!r}" if isinstance(agent.denoiser, Corrects) else repr(agent.name)
         allowed = "agents that take true contexts late and in part, or go without"
         raise InputError("agents", f"{who} needs every true context at once", allowed)
-    if asked and agent.sees_context and agent.can.value_reveal is None:
+    if on_request and agent.sees_context and agent.can.value_reveal is None:
         allowed = "agents that can, such as temporal, or that are shown none"
         raise InputError("agents", f"{agent.name!r} cannot say what a true context is worth", allowed)
     if agent.can.see_bias is not None and not has_bias:

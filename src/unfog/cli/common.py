@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from unfog.lab.prepare import Plan
+    from unfog.lab.prepare import ExperimentPlan
     from unfog.lab.spec import Spec
 
 ENGINES = {  # as `unfog list` describes them
@@ -116,7 +116,7 @@ def _filter_by_prefix(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
-def planned(spec: "Spec", workers: int | None, executor: str | None = None) -> "Plan":
+def planned(spec: "Spec", workers: int | None, executor: str | None = None) -> "ExperimentPlan":
     """Prepare a spec, on all cores by default; report an engine that was chosen automatically, and why."""
     from unfog.lab.prepare import prepare
     from unfog.simulation.engines import AS_TOLD

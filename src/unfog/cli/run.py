@@ -12,7 +12,7 @@ from unfog.cli.results import Json, Parts, Plot, Tails, checked, refuse_columns,
 from unfog.lab.tables import files
 
 if TYPE_CHECKING:
-    from unfog.lab.prepare import Plan
+    from unfog.lab.prepare import ExperimentPlan
 
 RUN_EXAMPLE = (
     "Examples: unfog run fig1-gaussian --trials 20   |   unfog run mine.toml --agents alg1,naive --json"
@@ -253,7 +253,7 @@ def _check_names(names: Iterable[str]) -> None:
             raise InputError("experiment", f"{name!r} is neither known nor a file", allowed, near)
 
 
-def _reproduce_one(plan: "Plan", runs: Path, out: Path) -> Path:
+def _reproduce_one(plan: "ExperimentPlan", runs: Path, out: Path) -> Path:
     """Run an experiment, print its table and draw its figure; return its folder."""
     from unfog.lab import figures, report, run_folder
     from unfog.lab.progress import watching

@@ -49,7 +49,7 @@ WORDS = {
     "fast_time": "rounds that fast moves last",
     "features": "features of a reward",
     "gaps": "share of readings lost",
-    "late": "rounds until the true context is shown",
+    "reveal_delay": "rounds until the true context is shown",
     "level_cov": "spread of the level",
     "level_walk": "size of a step of the level",
     "lost": "share of readings lost",
@@ -63,14 +63,14 @@ WORDS = {
     "reward_var": "size of the noise of rewards",
     "scale": "scale of readings",
     "tails": "degrees of freedom of the noise",
-    "told_contexts": "true contexts told in advance",
-    "told_noisy": "noisy contexts told in advance",
+    "prior_contexts": "true contexts known in advance",
+    "prior_noisy_contexts": "noisy contexts known in advance",
     "trouble_from": "round that the trouble starts in",
     "under": "share of steps not counted",
     "units": "number of sensors",
     "white": "size of fresh noise",
 }
-APART = {"actual_noise_cov": "as told", "tails": "Gaussian", "told_contexts": "all"}  # what 0 means
+APART = {"actual_noise_cov": "as told", "tails": "Gaussian", "prior_contexts": "all"}  # what 0 means
 ASSUMED_FIELDS = {"actual_noise_cov": "noise_cov"}  # the field with the value that agents were told
 
 PAPER = {"alg1": "Algorithm 1", "alg2": "Algorithm 2"}

@@ -20,7 +20,7 @@ from unfog.worlds.problem import Problem
 AGENTS_FIELD = "run.agents"  # the field that errors about names of agents mention
 
 
-class Plan(NamedTuple):
+class ExperimentPlan(NamedTuple):
     """An experiment that is ready to run."""
 
     spec: Spec  # completed: defaults, engine, precision, and what a world determined itself
@@ -50,7 +50,7 @@ def prepare(
     executor: Executor | None = None,
     own: Sequence[Agent] = (),
     problem: Problem | None = None,
-) -> Plan:
+) -> ExperimentPlan:
     """Prepare a spec; `own` are agents defined by the caller, `problem` a problem that is built already."""
     count("workers", workers, most=MOST_WORKERS)
     settings = spec.settings()
@@ -74,7 +74,7 @@ def prepare(
     run_fields = {"agents": names, "engine": work.engine.name, "precision": work.jobs[0].precision}
     run_fields["reference"] = reference
     completed = spec.model_copy(update={"problem": _completed(spec, built[0])})
-    return Plan(with_run(completed, run_fields), tuple(label for label, _ in settings), work)
+    return ExperimentPlan(with_run(completed, run_fields), tuple(label for label, _ in settings), work)
 
 
 def _agents(spec: Spec, problem: Problem) -> list[str]:

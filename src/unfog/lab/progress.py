@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from unfog.lab.prepare import Plan
+from unfog.lab.prepare import ExperimentPlan
 from unfog.maths.arrays import Array
 from unfog.simulation.job import Piece
 from unfog.validation import InputError, display
@@ -56,7 +56,7 @@ def quiet(done: int, total: int) -> None:
 class Count:
     """Counts the work done on a plan and reports it to a `Progress`."""
 
-    def __init__(self, plan: Plan, progress: Progress) -> None:
+    def __init__(self, plan: ExperimentPlan, progress: Progress) -> None:
         """Start with nothing done."""
         self._progress, self._done = progress, 0
         self._trials = [0] * len(plan.work.jobs)
@@ -89,7 +89,7 @@ class Row(NamedTuple):
 class Tally:
     """A `Watcher` that keeps count and estimates the time left; it prints nothing itself."""
 
-    def __init__(self, plan: Plan, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, plan: ExperimentPlan, clock: Callable[[], float] = time.monotonic) -> None:
         """Start with nothing done."""
         work = plan.work
         self.name, self.trials = plan.spec.name, work.trials
@@ -164,7 +164,7 @@ class Tally:
 
 
 @contextmanager
-def choose_progress(progress: Progress | bool, plan: Plan) -> Iterator[Progress]:
+def choose_progress(progress: Progress | bool, plan: ExperimentPlan) -> Iterator[Progress]:
     """The `Progress` to use while a plan is played: none, the caller's function, or the display."""
     if progress is True:
         with watching(plan) as display:
@@ -181,7 +181,7 @@ def checked(progress: object) -> None:
 
 
 @contextmanager
-def watching(plan: Plan) -> Iterator[Progress]:
+def watching(plan: ExperimentPlan) -> Iterator[Progress]:
     """Show the progress of a plan on stderr while it is played."""
     from rich.console import Console
     from rich.live import Live

@@ -12,7 +12,7 @@ from unfog.agents.agent import Agent
 from unfog.agents.catalogue import with_own
 from unfog.lab import progress as reporting
 from unfog.lab import search, storage
-from unfog.lab.prepare import Plan, prepare
+from unfog.lab.prepare import ExperimentPlan, prepare
 from unfog.lab.progress import Count, Progress, quiet
 from unfog.lab.results import dataset, opened
 from unfog.lab.run_folder import read, run_folder
@@ -128,7 +128,7 @@ def _read_spec(
 
 
 def keep(
-    plan: Plan,
+    plan: ExperimentPlan,
     target: Path | None = None,
     *,
     runs: Path = Path("runs"),
@@ -148,7 +148,7 @@ def keep(
 
 
 def play(
-    plan: Plan,
+    plan: ExperimentPlan,
     progress: Progress = quiet,
     partial: storage.Partial | None = None,
     on_message: OnMessage = silent,
@@ -167,7 +167,7 @@ def play(
 
 
 def _gather(
-    plan: Plan, count: Count, partial: storage.Partial | None, on_message: OnMessage
+    plan: ExperimentPlan, count: Count, partial: storage.Partial | None, on_message: OnMessage
 ) -> tuple[Gathering, Checkpoint | None]:
     """All pieces, played now or left by an interrupted run, and the checkpoint that ended it, if any."""
     work, gathered = plan.work, Gathering(plan.work)

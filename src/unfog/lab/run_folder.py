@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from unfog._io import SEAL, DamagedError, content, digest, near, parse_json, reason, unseal
 from unfog.agents.agent import PLACES
-from unfog.lab.prepare import Plan
+from unfog.lab.prepare import ExperimentPlan
 from unfog.lab.spec import KINDS, to_toml
 from unfog.validation import REFERENCE, InputError, display
 from unfog.version import __version__
@@ -90,7 +90,7 @@ def _check_path(field: str, out: str | os.PathLike[str], allowed: str) -> Path:
     return Path(out)
 
 
-def manifest(plan: Plan) -> dict[str, Any]:
+def manifest(plan: ExperimentPlan) -> dict[str, Any]:
     """What identifies a run: its spec, seed, versions and code."""
     spec = plan.spec
     packages = ["numpy", "scipy", "xarray", *plan.work.engine.packages, *KINDS[spec.problem["kind"]].packages]
@@ -107,7 +107,7 @@ def manifest(plan: Plan) -> dict[str, Any]:
     }
 
 
-def own_modules(plan: Plan) -> set[str]:
+def own_modules(plan: ExperimentPlan) -> set[str]:
     """The modules named module:name, and those that the classes of the agents' parts live in."""
     named = [*plan.spec.run.agents, *(fields.get("features") for _, fields in plan.spec.settings())]
     modules = {

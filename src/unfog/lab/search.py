@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from unfog.lab.labels import labelled
-from unfog.lab.prepare import Plan
+from unfog.lab.prepare import ExperimentPlan
 from unfog.lab.spec import RunSpec
 from unfog.lab.stopping import Checkpoint, read_checkpoint
 from unfog.lab.tables import GLUE, wrap
@@ -27,7 +27,7 @@ class Search:
     """Looks at each checkpoint in its turn, as soon as all pieces before it are there."""
 
     def __init__(
-        self, plan: Plan, gathered: Gathering, finished: Collection[Piece], on_message: OnMessage
+        self, plan: ExperimentPlan, gathered: Gathering, finished: Collection[Piece], on_message: OnMessage
     ) -> None:
         """`finished` grows as pieces come; those in it now were played earlier."""
         self._plan, self._gathered, self._finished, self._on_message = plan, gathered, finished, on_message
@@ -86,7 +86,7 @@ class Search:
         return max(0, rounds_left) * (time.perf_counter() - self._started) / self._worked
 
 
-def _split_stages(plan: Plan, checkpoints: Sequence[int]) -> Iterator[list[Piece]]:
+def _split_stages(plan: ExperimentPlan, checkpoints: Sequence[int]) -> Iterator[list[Piece]]:
     """The pieces from each checkpoint to the next, by trials first and then by setting."""
     rows, start = list(zip(*plan.work.batches, strict=True)), 0
     for last in checkpoints:
@@ -95,7 +95,7 @@ def _split_stages(plan: Plan, checkpoints: Sequence[int]) -> Iterator[list[Piece
         start = stop
 
 
-def describe_first_checkpoint(plan: Plan, checkpoints: Sequence[int]) -> str:
+def describe_first_checkpoint(plan: ExperimentPlan, checkpoints: Sequence[int]) -> str:
     """A line on what the first checkpoint costs, as the engine estimates it."""
     work, first = plan.work, checkpoints[0]
     seconds = sum(work.engine.seconds(job, first, work.executor.workers) for job in work.jobs)

@@ -41,7 +41,7 @@ from unfog.simulation.plan import MOST_POINTS
 from unfog.validation import LONGEST_LOOKED_UP, InputError, count, display, nearest
 from unfog.worlds.composed import Composed
 from unfog.worlds.contexts import UnitFields
-from unfog.worlds.measurement import ChannelFields, ToldFields
+from unfog.worlds.measurement import ChannelFields, KnowledgeFields
 from unfog.worlds.problem import Problem
 from unfog.worlds.synthetic import GaussianProblem, LogisticProblem, PostServingProblem
 from unfog.worlds.temporal import TemporalProblem
@@ -59,7 +59,7 @@ KINDS: dict[str, type[Composed]] = {
 SUITES = {  # several experiments in one: `unfog run` plays them, and their tables are their own
     "baselines": "Every baseline on ten problems: regret as a ratio to ours, paired (a suite of experiments)"
 }
-SHARED = {field.name for kind in (ToldFields, ChannelFields) for field in dataclasses.fields(kind)}
+SHARED = {field.name for kind in (KnowledgeFields, ChannelFields) for field in dataclasses.fields(kind)}
 UNITS = {field.name for field in dataclasses.fields(UnitFields)}
 MOST_TITLE = 1000  # characters
 WANTED = {  # what is expected, by the type of pydantic's error

@@ -51,7 +51,7 @@ from unfog._io import (
     write_atomically,
 )
 from unfog.lab import run_folder
-from unfog.lab.prepare import Plan
+from unfog.lab.prepare import ExperimentPlan
 from unfog.lab.run_folder import UNFINISHED, manifest, read
 from unfog.lab.spec import to_toml
 from unfog.simulation.job import MOMENTS, Job, Part, Piece, Task
@@ -69,7 +69,7 @@ class RunLockedError(InputError):
 class Partial:
     """A run in progress."""
 
-    def __init__(self, target: Path, plan: Plan) -> None:
+    def __init__(self, target: Path, plan: ExperimentPlan) -> None:
         """Describe the folder NAME.partial of this run, without creating it."""
         self.target, self.spec = target, plan.spec
         self.folder = target.parent / f"{target.name}{UNFINISHED}"
@@ -223,7 +223,7 @@ class Partial:
 
 
 @contextmanager
-def claimed(plan: Plan, target: Path | None, runs: Path) -> Iterator[Partial]:
+def claimed(plan: ExperimentPlan, target: Path | None, runs: Path) -> Iterator[Partial]:
     """The folder of a run, held: the one asked for, or the first free one of runs/NAME-001, -002, ...
 
     An unfinished run of this very plan is taken up again, unless another process is at it.
@@ -238,7 +238,7 @@ def claimed(plan: Plan, target: Path | None, runs: Path) -> Iterator[Partial]:
         yield partial
 
 
-def _open_target(plan: Plan, target: Path, stack: ExitStack) -> Partial:
+def _open_target(plan: ExperimentPlan, target: Path, stack: ExitStack) -> Partial:
     """Open and lock the folder asked for; retry if another process removed it in between."""
     while True:
         partial = Partial(target, plan)

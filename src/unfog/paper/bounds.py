@@ -33,7 +33,7 @@ from unfog.agents.learn import Conjugate
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap, Linear
 from unfog.lab import sweep as sweeps
-from unfog.lab.prepare import Plan, prepare
+from unfog.lab.prepare import ExperimentPlan, prepare
 from unfog.lab.report import student_reach
 from unfog.lab.run import Progress, play, quiet
 from unfog.lab.spec import Spec, with_run
@@ -130,7 +130,7 @@ class Play(NamedTuple):
     """One prepared run, and its problem as the bounds see it."""
 
     x: float
-    plan: Plan
+    plan: ExperimentPlan
     case: Case
 
 

@@ -76,15 +76,15 @@ def refuse(agent: Agent, problem: Problem, features: FeatureMap) -> None:
     """Raise if an agent cannot play a problem whose trials have features like these."""
     kind, partial, has_bias = problem.rewards.kind, problem.partial, problem.has_bias
     revisit = None if agent.can.revisit is None else agent.can.revisit[0]
-    if revisit is not None and revisit.lag + problem.late >= revisit.window:
-        value = f"{agent.name!r} with contexts {problem.late} rounds late"
+    if revisit is not None and revisit.lag + problem.reveal_delay >= revisit.window:
+        value = f"{agent.name!r} with contexts {problem.reveal_delay} rounds late"
         raise InputError("agents", value, "a lag that, with these rounds, is less than the window")
-    world = {"partial": partial, "has_bias": has_bias, "asked": problem.asked}
+    world = {"partial": partial, "has_bias": has_bias, "on_request": problem.on_request}
     check_fit(agent, problem.knowledge(), features, rewards=kind, **world)
     if problem.several > 1 and agent.can.look_back is not None:
         reason = "looks back on past rounds as those of one unit, and there are several"
         value = f"the learner of {agent.name!r} {reason}"
-        raise InputError("agents", value, "other learners, or tell_units = false")
+        raise InputError("agents", value, "other learners, or observe_units = false")
 
 
 def refuse_nonsense(agent: str, sound: bool) -> None:
@@ -125,13 +125,17 @@ class Nature:
 
 def reveal_uniforms(problem: Problem) -> int:
     """How many uniform numbers a round needs to decide what is revealed of its context."""
-    return (1 + problem.knowledge().context_mean.shape[0]) if problem.chosen else 0
+    return (1 + problem.knowledge().context_mean.shape[0]) if problem.has_reveal_mask else 0
 
 
 def emitted(problem: Problem, truth: Truth, normals: Array, uniforms: Array, number: Ints) -> Emission:
     """What a world emits in a round, with what will be revealed of its context."""
     emission = problem.emit(truth, normals, number)
-    return emission._replace(revealed=problem.shown(uniforms, number)) if problem.chosen else emission
+    return (
+        emission._replace(revealed=problem.reveal_mask(uniforms, number))
+        if problem.has_reveal_mask
+        else emission
+    )
 
 
 AIM = 2.0  # seconds of a task

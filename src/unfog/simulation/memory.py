@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from unfog import _memory
 from unfog.simulation import engines
-from unfog.simulation.engines import Engine, Term
+from unfog.simulation.engines import Engine, MemoryTerm
 from unfog.simulation.engines.numpy import PROCESS
 from unfog.simulation.executors import IN_FLIGHT, Executor
 from unfog.simulation.job import Job, in_a_task
@@ -26,7 +26,7 @@ COPIES = 2  # of the curves: batch by batch, and assembled or written
 class Memory(NamedTuple):
     """The estimate for a run."""
 
-    terms: tuple[Term, ...]  # of a process, during the largest job
+    terms: tuple[MemoryTerm, ...]  # of a process, during the largest job
     trials: int  # side by side in a process
     workers: int  # such processes; 1: this process alone
     stored: int  # bytes of all curves, with their copies, and of moments
@@ -144,7 +144,7 @@ def _check_batch(job: Job, memory: Memory, most: int, free: str) -> None:
 
 
 def _make_error(
-    problem: Problem, settings: dict[str, Any], terms: Sequence[Term], total: int, free: str
+    problem: Problem, settings: dict[str, Any], terms: Sequence[MemoryTerm], total: int, free: str
 ) -> InputError:
     """An error that blames the fields of the term that takes most of one trial."""
     worst = max(engines.counted(terms, 1), key=lambda term: term.bytes(1) if term.fields else -1)

@@ -41,7 +41,7 @@ class Asking:
         """Start with credit for one question, which is asked in the first round."""
         self._share = share
         self._credit, self._level = np.ones(trials), np.zeros(trials)
-        self.asked = np.zeros(trials)
+        self.requests = np.zeros(trials)
 
     def next(self, worth: Array) -> Array:
         """1 where to ask, 0 where not, (trials,), given what a true context is worth now."""
@@ -49,8 +49,8 @@ class Asking:
         can_ask = (self._credit >= 1) & (self._share > 0)
         ask = (can_ask & (above | (self._credit + self._share > MOST))).astype(float)
         level = self._level * np.exp(RATE * (above - self._share))
-        self.asked = self.asked + ask
-        begins = (ask > 0) & (self.asked == FIRST)
+        self.requests = self.requests + ask
+        begins = (ask > 0) & (self.requests == FIRST)
         self._level = np.where(begins, worth, level)
         self._credit = self._credit - ask + self._share
         return ask
@@ -72,12 +72,12 @@ class Player:
             trials,
             privilege=None if agent.can.see_bias is None else Privilege(truth.bias),
             several=Several(several, (len(trials),)) if several > 1 else None,
-            late=problem.late > 0 or agent.can.revisit is not None,
+            late=problem.reveal_delay > 0 or agent.can.revisit is not None,
         )
         self.number, self.late = 0, deque[tuple[Decision, Array]]()
         self.recent = Recent[Decision](self.runner.lag)
         self.asking = (
-            Asking(problem.revealed, len(trials)) if problem.asked and agent.can.value_reveal else None
+            Asking(problem.revealed, len(trials)) if problem.on_request and agent.can.value_reveal else None
         )
 
     def round(self, emission: Emission, normals: Array, pay: Callable[[Ints], Array]) -> Decision:
@@ -95,7 +95,7 @@ class Player:
             args = self.agent, self.runner.setup, self.runner.memory(), decision.unit, decision.noisy
             emission = emission._replace(revealed=self.asking.next(rounds.value_of_reveal(*args)))
         self.late.append((decision, to_reveal(emission)))
-        late = self.problem.late
+        late = self.problem.reveal_delay
         if len(self.late) > late:
             revealed = self.runner.reveal("", *self.late.popleft())
             self.recent.add("", revealed)

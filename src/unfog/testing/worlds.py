@@ -100,7 +100,7 @@ def _check_surroundings(
         is_integer = emission.unit.shape == (trials,) and emission.unit.dtype.kind in "iu"
         is_valid = is_integer and ((emission.unit >= 0) & (emission.unit < problem.several)).all()
         require(is_valid, who, f"a round's unit is not a whole number from 0 to {problem.several - 1}")
-    if problem.chosen:
-        revealed = problem.shown(np.full((trials, 1 + d), 0.5), np.asarray(number))
+    if problem.has_reveal_mask:
+        revealed = problem.reveal_mask(np.full((trials, 1 + d), 0.5), np.asarray(number))
         fits = revealed is not None and revealed.shape in ((trials,), (trials, d))
         require(fits, who, "what is shown is not a number for each context, or for each coordinate")

@@ -39,8 +39,8 @@ from unfog.maths.gaussian import Belief
 from unfog.maths.logistic import NODES, sigmoid
 from unfog.validation import InputError, Numbers, check_keywords
 from unfog.worlds import contexts, measurement
-from unfog.worlds.contexts import Atoms, Clock, Contexts, Units
-from unfog.worlds.measurement import Channel, ChannelFields, ToldFields, told
+from unfog.worlds.contexts import Atoms, Contexts, RecordTime, Units
+from unfog.worlds.measurement import ChannelFields, KnowledgeFields, Measurement, add_knowledge
 from unfog.worlds.problem import Draws, Emission, Truth
 
 ActionLaw = Literal["normal", "uniform", "folded"]
@@ -207,7 +207,7 @@ class Sample(NamedTuple):
     """The atoms, and the channel they are seen through."""
 
     points: mixture.Points
-    channel: Channel
+    channel: Measurement
     precision: Array  # (d, d)  of the noise as it is
 
     def posterior(self, emission: Emission, bias: Array) -> Context:
@@ -225,7 +225,7 @@ class Sample(NamedTuple):
         )
 
 
-def sample(points: Array, channel: Channel) -> Sample:
+def sample(points: Array, channel: Measurement) -> Sample:
     """The sample of these atoms (n, d), seen through a channel."""
     xp = channel.noise_cov.__array_namespace__()
     return Sample(mixture.points(points), channel, xp.linalg.inv(channel.noise_cov))
@@ -241,16 +241,16 @@ class Parts(NamedTuple):
 
     known: Knowledge
     contexts: Contexts
-    channel: Channel
+    channel: Measurement
     arms: Arms
     payoff: Payoff
-    clock: Clock | None = None  # of the record that contexts or errors come from
+    record_time: RecordTime | None = None  # of the record that contexts or errors come from
     units: Units = Units()
 
 
 @check_keywords
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Composed(ToldFields, ChannelFields, ABC):
+class Composed(KnowledgeFields, ChannelFields, ABC):
     """The fields of every world, and the `Problem` made of parts, which subclasses put together.
 
     >>> import unfog
@@ -263,7 +263,7 @@ class Composed(ToldFields, ChannelFields, ABC):
 
     has_bias = True
     theta_scale = 1.0  # what agents are told of theta's spread is right, unless a world has it otherwise
-    units, tell_units = 1, True  # unless a world has fields for several
+    units, observe_units = 1, True  # unless a world has fields for several
     steady = False  # every round has a context of its own, unless a world has it otherwise
     packages: ClassVar[tuple[str, ...]] = ()  # those besides NumPy whose versions decide the world
     note: str = field(init=False, repr=False, default="")
@@ -279,7 +279,7 @@ class Composed(ToldFields, ChannelFields, ABC):
         if self.trouble_from and has_actual_noise and isinstance(parts.contexts, Atoms):
             allowed = "0 where contexts are drawn from a sample and actual_noise_cov is given"
             raise InputError("trouble_from", self.trouble_from, allowed)
-        known = told(self, parts.known, parts.contexts, parts.channel)
+        known = add_knowledge(self, parts.known, parts.contexts, parts.channel)
         return parts._replace(known=known._replace(groups=effect_groups(parts.arms.one())))
 
     @cached_property
@@ -311,7 +311,7 @@ class Composed(ToldFields, ChannelFields, ABC):
     @property
     def several(self) -> int:
         """How many units agents are told of."""
-        return self.units if self.tell_units else 1
+        return self.units if self.observe_units else 1
 
     @property
     def digest(self) -> str:
@@ -340,7 +340,7 @@ class Composed(ToldFields, ChannelFields, ABC):
         parts = self._parts
         draws = {"theta": Draws("normal", parts.known.prior_mean.shape), **parts.channel.draws()}
         others = {"units": Draws("normal", (self.units - 1, parts.known.context_mean.shape[0]))}
-        first = {"first": Draws("uniform", ())} if parts.clock else {}
+        first = {"first": Draws("uniform", ())} if parts.record_time else {}
         steady = {"context": Draws("normal", (parts.contexts.normals,))} if self.steady else {}
         return {**draws, **parts.arms.draws(), **first, **(others if self.units > 1 else {}), **steady}
 
@@ -349,7 +349,7 @@ class Composed(ToldFields, ChannelFields, ABC):
         parts, theta = self._parts, self._theta(draws)
         xp = theta.__array_namespace__()
         bias, path = parts.channel.bias(draws)
-        first = xp.floor(draws["first"] * parts.clock.rows) if parts.clock else None
+        first = xp.floor(draws["first"] * parts.record_time.rows) if parts.record_time else None
         biases = parts.channel.of_units(bias, draws["units"]) if self.units > 1 else None
         context = parts.contexts.draw(draws["context"], None) if self.steady else None
         return Truth(theta, bias, parts.arms.features(draws), first, path, biases, context)
@@ -367,14 +367,14 @@ class Composed(ToldFields, ChannelFields, ABC):
     def emit(self, truth: Truth, normals: Array, number: Ints | None = None) -> Emission:
         """A context and its measurement."""
         parts, own = self._parts, self._parts.contexts.normals
-        row, at = (None, None) if parts.clock is None else parts.clock.read(truth.first, number)
+        row, at = (None, None) if parts.record_time is None else parts.record_time.read(truth.first, number)
         context = self._context(truth, normals[..., :own], row)
         unit, rest = self._unit(normals, number), normals[..., own : own + parts.channel.normals()]
         if unit is not None and truth.biases is not None:
             truth = truth._replace(bias=contexts.own(truth.biases, unit))
         emission = measurement.emit(parts.channel, context, truth, rest, number, row)._replace(at=at)
         if unit is not None:
-            emission = emission._replace(bias=truth.bias, unit=unit if self.tell_units else None)
+            emission = emission._replace(bias=truth.bias, unit=unit if self.observe_units else None)
         if truth.context is not None:  # it can be learnt, so regret is against the context itself
             xp = context.__array_namespace__()
             no_cov = xp.zeros((context.shape[-1],) * 2, dtype=context.dtype)

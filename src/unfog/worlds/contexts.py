@@ -7,12 +7,12 @@ Units are devices or persons with biases of their own. Every round belongs to on
 
     units       how many there are
     unit_order  "random": each round's is drawn, all alike; "turn": one after the other
-    tell_units  whether agents are told whose context it is; otherwise they take all for one
+    observe_units  whether agents are told whose context it is; otherwise they take all for one
 
 Agents that are told keep a state of the channel for each unit (agents/round.py). Runs with and without
-`tell_units` have all else in common, and the first unit has the bias that a world of one has.
+`observe_units` have all else in common, and the first unit has the bias that a world of one has.
 
-A `Clock` has the times of the rows of a record, and continues when the record starts over. A trial walks
+A `RecordTime` has the times of the rows of a record, and continues when the record starts over. A trial walks
 through the rows, and after the last one comes the first: the time between them is the span of the record plus
 a gap, such that a lap is a whole number of weeks. So the hour of the day and the day of the week of a row
 stay the same.
@@ -65,7 +65,7 @@ class Gaussian(NamedTuple):
         return xp.asarray(self.mean) + matvec(xp.asarray(self.root), normals)
 
 
-def as_told(known: Knowledge) -> Gaussian:
+def assumed_law(known: Knowledge) -> Gaussian:
     """The law that agents are told."""
     return Gaussian(known.context_mean, from_moments(known.context_mean, known.context_cov).root)
 
@@ -144,7 +144,7 @@ class UnitFields:
 
     units: int = 1
     unit_order: str = "random"
-    tell_units: bool = True
+    observe_units: bool = True
 
 
 class Units(NamedTuple):
@@ -174,7 +174,7 @@ def units(fields: UnitFields) -> Units:
     """The units that these fields describe, checked."""
     number = validation.count("units", fields.units, most=MOST_UNITS)
     drawn = validation.one_of("unit_order", fields.unit_order, ORDERS) == "random"
-    validation.flag("tell_units", fields.tell_units)
+    validation.flag("observe_units", fields.observe_units)
     return Units(number, drawn)
 
 
@@ -192,7 +192,7 @@ def own(values: Array, unit: Ints, *where: Any) -> Array:
     return part
 
 
-class Clock(NamedTuple):
+class RecordTime(NamedTuple):
     """The times of the rows of a record."""
 
     times: Array  # (n,)  never going back

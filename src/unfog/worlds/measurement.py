@@ -2,9 +2,10 @@
 
 A world shows true contexts to agents that want them:
 
-    revealed      the share of the rounds whose context is shown, `late` rounds after the reward
+    revealed      the share of the rounds whose context is shown, `reveal_delay` rounds after the reward
     reveal        "random": each round by itself with that probability; "every": at equal distances, the
-                  rounds t = 0, 1, ... in which floor((t + 1) revealed) grows; "asked": those asked for
+                  rounds t = 0, 1, ... in which floor((t + 1) revealed) grows; "on_request": those that agents
+                  request
     reveal_share  of a context that is shown, every coordinate by itself is, with this probability
 
 A round has 1 + d uniform numbers of its own, from a stream that nothing else is drawn from: a context is
@@ -28,11 +29,11 @@ coordinates. Under heavy tails its belief is not Gaussian; the mean and covarian
 everything that depends on them alone: expected features of at most the second degree, rewards with Gaussian
 noise.
 
-Agents may be told more of the law of contexts than its mean and covariance. `told_contexts` is a number of
+Agents may be told more of the law of contexts than its mean and covariance. `prior_contexts` is a number of
 true contexts of the past: taken from a sample that the world has (users, hours of a calibration), without
 repetition, or else drawn from its law. With 0 agents are told the complete sample, if there is one.
-`told_noisy` is a number of noisy contexts that were read through one bias, which is not that of any trial:
-agents are told a mixture of Gaussians fitted to them and moved to the told mean of contexts
+`prior_noisy_contexts` is a number of noisy contexts that were read through one bias, which is not that of any
+trial: agents are told a mixture of Gaussians fitted to them and moved to the told mean of contexts
 (channel/deconvolution.py). Both are the same in every trial and for every seed: they are part of the problem.
 Oracles and yardsticks know all contexts there are, whatever agents are told.
 """
@@ -58,12 +59,12 @@ from unfog.validation import InputError, Numbers, check_keywords
 from unfog.worlds.contexts import Contexts, Rows
 from unfog.worlds.problem import Draws, Emission, Truth
 
-MOST_LATE = 10_000
+MOST_DELAY = 10_000
 MOST_WALK = 10**6
 MOST_TAILS = 1000
 MOST_EXAMPLES = 100_000
 COMPONENTS = 5  # of the mixture that agents are told
-WAYS = ("random", "every", "asked")
+WAYS = ("random", "every", "on_request")
 ROUNDING = 1e-9  # (t + 1) revealed counts as a whole number if it is this close to one
 
 
@@ -75,33 +76,33 @@ class RevealFields:
     revealed: float = 1.0
     reveal: str = "random"
     reveal_share: float = 1.0
-    late: int = 0
+    reveal_delay: int = 0
 
     @property
-    def asked(self) -> bool:
+    def on_request(self) -> bool:
         """Whether true contexts are shown only where an agent asks for them."""
-        return self.reveal == "asked"
+        return self.reveal == "on_request"
 
     @property
-    def chosen(self) -> bool:
+    def has_reveal_mask(self) -> bool:
         """Whether what is shown differs from round to round."""
-        return self.asked or self.revealed < 1 or self.reveal_share < 1
+        return self.on_request or self.revealed < 1 or self.reveal_share < 1
 
     @property
     def partial(self) -> bool:
         """Whether some of true contexts is never shown, or only later than their rewards."""
-        return self.late > 0 or self.chosen
+        return self.reveal_delay > 0 or self.has_reveal_mask
 
-    def shown(self, uniforms: Array, number: Ints) -> Array | None:
+    def reveal_mask(self, uniforms: Array, number: Ints) -> Array | None:
         """A mask of what is shown, of contexts (...,) or of coordinates (..., d); None: all is shown.
 
-        `uniforms` (..., 1 + d) are those of the rounds with these numbers. With "asked" the mask is zero:
-        whoever asks replaces it by what was asked for.
+        `uniforms` (..., 1 + d) are those of the rounds with these numbers. With "on_request" the mask is
+        zero: whoever requests contexts replaces it.
         """
-        if not self.chosen:
+        if not self.has_reveal_mask:
             return None
         xp, first = uniforms.__array_namespace__(), uniforms[..., 0]
-        if self.asked:
+        if self.on_request:
             return xp.zeros_like(first)
         random = self.reveal == "random"
         is_shown: Any = first < self.revealed if random else _grows(self.revealed, number, first)
@@ -132,14 +133,14 @@ class ChannelFields(RevealFields):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ToldFields:
+class KnowledgeFields:
     """What agents are told of contexts besides their moments: fields that every world has."""
 
-    told_contexts: int = 0
-    told_noisy: int = 0
+    prior_contexts: int = 0
+    prior_noisy_contexts: int = 0
 
 
-class Channel(NamedTuple):
+class Measurement(NamedTuple):
     """A channel with everything that can be computed in advance."""
 
     known: Knowledge  # as agents are told
@@ -193,13 +194,13 @@ class Channel(NamedTuple):
         return xp.concat([bias[..., None, :], others], axis=-2)
 
 
-def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None) -> Channel:
+def make_measurement(fields: ChannelFields, known: Knowledge, errors: Array | None = None) -> Measurement:
     """The channel that these fields describe, checked.
 
     >>> import unfog
-    >>> from unfog.worlds.measurement import channel
+    >>> from unfog.worlds.measurement import make_measurement
     >>> problem = unfog.GaussianProblem(dim=2, actions=5, missing=0.1)
-    >>> channel(problem, problem.knowledge()).missing
+    >>> make_measurement(problem, problem.knowledge()).missing
     0.1
     """
     check_channel(fields)
@@ -209,7 +210,7 @@ def channel(fields: ChannelFields, known: Knowledge, errors: Array | None = None
         if is_set and errors is not None:
             raise InputError(field, getattr(fields, field), "0 where errors come from the data")
     noise = known.noise_cov if actual is None else actual
-    return Channel(
+    return Measurement(
         known=known,
         noise_cov=noise,
         noise_root=from_moments(noise[0], noise).root,
@@ -247,7 +248,7 @@ def check_revealing(fields: RevealFields) -> None:
     check_share("revealed", fields.revealed, 1.0)
     check_share("reveal_share", fields.reveal_share, 1.0)
     validation.one_of("reveal", fields.reveal, WAYS)
-    validation.count("late", fields.late, 0, MOST_LATE)
+    validation.count("reveal_delay", fields.reveal_delay, 0, MOST_DELAY)
 
 
 def check_share(field: str, share: object, most: float) -> None:
@@ -269,7 +270,7 @@ def _read_covariance(field: str, value: Numbers, known: Knowledge) -> Array | No
 
 
 def emit(
-    channel: Channel, context: Array, truth: Truth, normals: Array, number: Ints | None, row: Ints | None
+    channel: Measurement, context: Array, truth: Truth, normals: Array, number: Ints | None, row: Ints | None
 ) -> Emission:
     """A measurement of the context with the channel's own normals (..., n), in the round of this number."""
     xp = normals.__array_namespace__()
@@ -298,7 +299,7 @@ def emit(
     return Emission(context, noisy, None if channel.drift_root is None else bias, mask)
 
 
-def _current(channel: Channel, actual: Array, believed: Array, number: Ints | None, xp: Any) -> Array:
+def _current(channel: Measurement, actual: Array, believed: Array, number: Ints | None, xp: Any) -> Array:
     """The matrix (d, d) that holds in a round: the believed one until the trouble begins, then the actual."""
     actual, believed = xp.asarray(actual), xp.asarray(believed)
     if number is None or channel.trouble_from == 0:
@@ -307,7 +308,7 @@ def _current(channel: Channel, actual: Array, believed: Array, number: Ints | No
     return current
 
 
-def best(channel: Channel, emission: Emission, bias: Array, number: Ints | None = None) -> Context | None:
+def best(channel: Measurement, emission: Emission, bias: Array, number: Ints | None = None) -> Context | None:
     """The belief of an oracle that knows the channel and its bias; None if agents are told all of that."""
     if channel.plain and emission.bias is None:
         return None
@@ -329,21 +330,25 @@ def best(channel: Channel, emission: Emission, bias: Array, number: Ints | None 
     return Context(knowledge.posterior_mean(shrinkage, noisy, bias), shrinkage.cov)
 
 
-def check_told(fields: ToldFields) -> None:
+def check_knowledge(fields: KnowledgeFields) -> None:
     """Check the fields that can be checked without the world."""
-    validation.count("told_contexts", fields.told_contexts, 0, MOST_EXAMPLES)
-    least, noisy = COMPONENTS * 10, fields.told_noisy
-    if validation.count("told_noisy", noisy, 0, MOST_EXAMPLES) and noisy < least:
-        raise InputError("told_noisy", noisy, f"0, or a whole number from {least} to {MOST_EXAMPLES}")
+    validation.count("prior_contexts", fields.prior_contexts, 0, MOST_EXAMPLES)
+    least, noisy = COMPONENTS * 10, fields.prior_noisy_contexts
+    if validation.count("prior_noisy_contexts", noisy, 0, MOST_EXAMPLES) and noisy < least:
+        raise InputError(
+            "prior_noisy_contexts", noisy, f"0, or a whole number from {least} to {MOST_EXAMPLES}"
+        )
 
 
-def told(fields: ToldFields, known: Knowledge, contexts: Contexts, channel: Channel) -> Knowledge:
+def add_knowledge(
+    fields: KnowledgeFields, known: Knowledge, contexts: Contexts, channel: Measurement
+) -> Knowledge:
     """The knowledge of agents, with what these fields add to it."""
-    check_told(fields)
-    if fields.told_contexts:
-        known = known._replace(sample=_sample(fields.told_contexts, known.sample, contexts))
-    if fields.told_noisy:
-        known = known._replace(mixture=_mixture(fields.told_noisy, known, contexts, channel))
+    check_knowledge(fields)
+    if fields.prior_contexts:
+        known = known._replace(sample=_sample(fields.prior_contexts, known.sample, contexts))
+    if fields.prior_noisy_contexts:
+        known = known._replace(mixture=_mixture(fields.prior_noisy_contexts, known, contexts, channel))
     return known
 
 
@@ -353,17 +358,19 @@ def _sample(number: int, sample: Array | None, contexts: Contexts) -> Array:
     if sample is None:
         return contexts.draw(rng.standard_normal((number, contexts.normals)), None)
     if number > len(sample):
-        raise InputError("told_contexts", number, f"0 for all, or at most the {len(sample)} that there are")
+        raise InputError("prior_contexts", number, f"0 for all, or at most the {len(sample)} that there are")
     return sample[rng.permutation(len(sample))[:number]]
 
 
-def _mixture(number: int, known: Knowledge, contexts: Contexts, channel: Channel) -> Mixture:
+def _mixture(number: int, known: Knowledge, contexts: Contexts, channel: Measurement) -> Mixture:
     """A mixture fitted to noisy contexts, which have the actual noise; the fit assumes the believed one."""
     if isinstance(contexts, Rows):
-        raise InputError("told_noisy", number, "0 where contexts come from a record")
+        raise InputError("prior_noisy_contexts", number, "0 where contexts come from a record")
     least = COMPONENTS * (len(known.context_mean) + 1)
     if number < least:
-        raise InputError("told_noisy", number, f"0, or at least {least} for contexts of this dimension")
+        raise InputError(
+            "prior_noisy_contexts", number, f"0, or at least {least} for contexts of this dimension"
+        )
     rng = generator(0, 0, "told noisy contexts")
     true = contexts.draw(rng.standard_normal((number, contexts.normals)), None)
     bias = channel.bias_root @ rng.standard_normal(true.shape[1])

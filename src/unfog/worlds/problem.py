@@ -84,7 +84,7 @@ class Problem(Protocol):
         ...
 
     @property
-    def late(self) -> int:
+    def reveal_delay(self) -> int:
         """How many rounds after its reward a true context is shown, to agents that are shown it."""
         ...
 
@@ -99,16 +99,16 @@ class Problem(Protocol):
         ...
 
     @property
-    def asked(self) -> bool:
-        """Whether true contexts are shown where an agent asks for them, and not otherwise."""
+    def on_request(self) -> bool:
+        """Whether true contexts are revealed where an agent requests them, and not otherwise."""
         ...
 
     @property
-    def chosen(self) -> bool:
-        """Whether what is shown differs from round to round: `shown` then takes 1 + d uniforms a round."""
+    def has_reveal_mask(self) -> bool:
+        """Whether what is shown differs by round: `reveal_mask` then takes 1 + d uniforms a round."""
         ...
 
-    def shown(self, uniforms: Array, number: Ints) -> Array | None:
+    def reveal_mask(self, uniforms: Array, number: Ints) -> Array | None:
         """A mask: 1 where a true context (...,) or coordinate (..., d) is shown, else 0; None: all are."""
         ...
 

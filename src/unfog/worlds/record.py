@@ -35,8 +35,8 @@ from unfog.maths.arrays import Array, Ints
 from unfog.validation import InputError, Numbers, check_keywords
 from unfog.worlds import measurement
 from unfog.worlds.composed import LAWS, Composed, Noisy, Parts, arms, described
-from unfog.worlds.contexts import Clock, Contexts, Rows, as_told
-from unfog.worlds.measurement import channel
+from unfog.worlds.contexts import Contexts, RecordTime, Rows, assumed_law
+from unfog.worlds.measurement import make_measurement
 
 SOURCES = ("data", "gaussian")
 LEVEL = 1.0  # the mean context: at 0, arms would be alike to an agent that knows the mean alone
@@ -87,7 +87,7 @@ class Recorded(Composed):
         zero, one = np.zeros(self.dim), np.eye(self.dim)
         unseen = Calibration(zero, one, zero, one, one, 0, zero[None])
         self._make_parts(unseen, zero[None], zero[None], np.zeros(1))
-        measurement.check_told(self)
+        measurement.check_knowledge(self)
 
     @property
     @abstractmethod
@@ -132,9 +132,11 @@ class Recorded(Composed):
         known = described(self.dim, arm_set.one(), payoff, self.prior_mean, self.prior_cov, **laws)
         dynamics = drawn(dynamics, calibration, self.contexts != "data", self.channel != "data")
         known = known._replace(sample=calibration.contexts, dynamics=dynamics)
-        contexts: Contexts = Rows(rows) if self.contexts == "data" else as_told(known)
+        contexts: Contexts = Rows(rows) if self.contexts == "data" else assumed_law(known)
         recorded = errors if self.channel == "data" else None
-        return Parts(known, contexts, channel(self, known, recorded), arm_set, payoff, Clock(times))
+        return Parts(
+            known, contexts, make_measurement(self, known, recorded), arm_set, payoff, RecordTime(times)
+        )
 
 
 @check_keywords

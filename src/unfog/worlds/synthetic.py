@@ -34,8 +34,8 @@ from unfog.worlds.composed import (
     arms,
     described,
 )
-from unfog.worlds.contexts import UnitFields, Units, as_told, check_single_unit, sphere, units
-from unfog.worlds.measurement import channel, check_channel
+from unfog.worlds.contexts import UnitFields, Units, assumed_law, check_single_unit, sphere, units
+from unfog.worlds.measurement import check_channel, make_measurement
 from unfog.worlds.problem import Emission, Truth
 
 MOST_DIM = 1000
@@ -132,8 +132,8 @@ class Synthetic(UnitFields, Composed):
         laws: dict[str, Any] = {name: for_all_arms(arm_set.one(), getattr(self, name)) for name in LAWS}
         known = described(dim, arm_set.one(), payoff, self.prior_mean, self.prior_cov, **laws)
         parts = arm_set.shape[0] if self.features == "own" else 1
-        contexts = as_told(known) if law == "normal" else sphere(known, parts)
-        noisy = channel(self, known)._replace(together=self._lost_together(arm_set.one()))
+        contexts = assumed_law(known) if law == "normal" else sphere(known, parts)
+        noisy = make_measurement(self, known)._replace(together=self._lost_together(arm_set.one()))
         return Parts(known, contexts, noisy, arm_set, payoff, units=owners)
 
     def _check_fields(self) -> tuple[Units, str]:
@@ -321,7 +321,7 @@ class PostServingProblem(Composed):
         laws |= {"noise_cov": EXACT, "bias_cov": EXACT}
         blame = "actions", "before", "after"
         known = described(p + q, arm_set.one(), payoff, 0.0, spread, blame=blame, **laws)
-        sensor = channel(self, known)
+        sensor = make_measurement(self, known)
         if not sensor.plain:
             raise InputError("channel", "noise of another kind", "none: what is read is read as it is")
         return Parts(known, contexts, sensor, arm_set, payoff)

@@ -30,7 +30,7 @@ from unfog.maths.linalg import recurrence
 from unfog.validation import InputError, Numbers, check_keywords
 from unfog.worlds import contexts, measurement
 from unfog.worlds.composed import Composed, Noisy, Parts, arms, described
-from unfog.worlds.contexts import UnitFields, as_told
+from unfog.worlds.contexts import UnitFields, assumed_law
 from unfog.worlds.measurement import check_share
 from unfog.worlds.problem import Draws, Emission, Truth
 
@@ -274,9 +274,9 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
         arm_set = arms(self.actions, self.action_law, self.features, dim)
         laws: Any = {"context_mean": self.context_mean, **self.moments(self.path_rounds)}
         known = described(dim, arm_set.one(), payoff, self.prior_mean, self.prior_cov, **laws)
-        white = measurement.channel(self, known._replace(noise_cov=self.white))
+        white = measurement.make_measurement(self, known._replace(noise_cov=self.white))
         known = known._replace(dynamics=dynamics if self.tell_dynamics else None)
-        return Parts(known, as_told(known), white, arm_set, payoff, units=owners)
+        return Parts(known, assumed_law(known), white, arm_set, payoff, units=owners)
 
     def _check(self, number: int) -> None:
         """Raise InputError for courses that are too large, and for fields without a meaning here."""
@@ -315,4 +315,4 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
             parts.channel, context, truth._replace(bias=bias + error), rest, number, None
         )
         at = xp.broadcast_to(trial.times[..., index], batch)
-        return emission._replace(at=at, bias=bias, unit=unit if self.tell_units else None)
+        return emission._replace(at=at, bias=bias, unit=unit if self.observe_units else None)

@@ -318,7 +318,7 @@ def test_rows_that_take_true_contexts_as_they_come_do_so_for_both_kinds_of_rewar
         assert agent.learner == Sites()
         assert agent.can.revise is not None
         assert not agent.awaits_context
-    problem = LogisticProblem(dim=2, actions=5, revealed=0.1, late=5, reveal_share=0.5)
+    problem = LogisticProblem(dim=2, actions=5, revealed=0.1, reveal_delay=5, reveal_share=0.5)
     found = play(problem, REVISING, rounds=60, trials=20).values["regret"]
     assert np.isfinite(found).all()
     with pytest.raises(InputError, match="needs every true context at once"):

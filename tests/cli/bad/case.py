@@ -33,7 +33,7 @@ LISTS: list[Any] = [
 ]
 LISTS += [[[1.0, 2.0], [2.0, 1.0]], [1e-320] * 5, [1e200, 1e-200], [1e49, 1e-49, 1.0, 1.0, 1.0], [1] * 300]
 LISTS += [[[1.0, 1 - 1e-16], [1 - 1e-16, 1.0]], [[[[1.0]]]], [NAN] * 5, [0.0] * 5, {"a": {"b": [1]}}]
-SIZES = {"rounds", "trials", "dim", "actions", "units", "points", "told_contexts", "clusters", "factors"}
+SIZES = {"rounds", "trials", "dim", "actions", "units", "points", "prior_contexts", "clusters", "factors"}
 PATIENCE = 300  # seconds after which a command hangs, also on a machine that is busy
 
 

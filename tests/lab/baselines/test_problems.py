@@ -49,7 +49,7 @@ def test_who_is_held_against_whom(place: str, agent: str, found: list[tuple[str,
 
 
 def test_why_one_cannot_play() -> None:
-    late = GaussianProblem(dim=2, actions=4, late=3)
+    late = GaussianProblem(dim=2, actions=4, reveal_delay=3)
     assert why_not("alg1", SMALL) == ""
     assert why_not("alg2", late) == "it awaits every true context, and not all are shown"
     assert why_not("coupled", BINARY) == "it has no learner for bernoulli rewards"

@@ -14,7 +14,7 @@ from unfog.lab.baselines import folder, report, suite
 from unfog.lab.baselines.problems import BENCHMARKS, PACES, build
 from unfog.lab.baselines.report import Comparison, plain, ratio
 from unfog.lab.baselines.suite import compare_baselines
-from unfog.lab.prepare import Plan
+from unfog.lab.prepare import ExperimentPlan
 from unfog.lab.run import Progress, keep
 from unfog.simulation import play
 from unfog.validation import InputError
@@ -102,7 +102,7 @@ def test_an_interrupted_suite_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     whole = compare_baselines(SOME, agents=["linucb"], **FEW)
     calls = list[str]()
 
-    def broken(plan: Plan, target: Path, *, progress: Progress) -> Path:
+    def broken(plan: ExperimentPlan, target: Path, *, progress: Progress) -> Path:
         calls.append(plan.spec.name)
         if len(calls) == 2:
             raise KeyboardInterrupt

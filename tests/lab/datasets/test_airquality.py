@@ -150,7 +150,7 @@ def test_delayed_contexts_pay(data: Path) -> None:
 def test_a_few_hours_revealed_late_help(data: Path) -> None:
     run: dict[str, Any] = {"rounds": 500, "trials": 40, "seed": 4, "points": 1}
     never, some = (
-        play(AirQuality(revealed=share, late=3), ["late"], **run).values["regret"][0, :, 0]
+        play(AirQuality(revealed=share, reveal_delay=3), ["late"], **run).values["regret"][0, :, 0]
         for share in (0.0, 0.2)
     )
     gap = never - some

@@ -233,9 +233,9 @@ def test_defaults_are_the_papers() -> None:
         "revealed": 1.0,
         "reveal": "random",
         "reveal_share": 1.0,
-        "late": 0,
-        "told_contexts": 0,
-        "told_noisy": 0,
+        "reveal_delay": 0,
+        "prior_contexts": 0,
+        "prior_noisy_contexts": 0,
     }
     assert found == right
     paper = catalog()["fig1-movielens"]

@@ -291,7 +291,7 @@ COMPILED = ["alg2", "kk", "empirical"]
 )
 @pytest.mark.slow
 def test_both_engines_agree_for_every_row_of_the_catalogue(contexts: str, agents: list[str]) -> None:
-    problem = world(contexts=contexts, told_contexts=4, told_noisy=60)
+    problem = world(contexts=contexts, prior_contexts=4, prior_noisy_contexts=60)
     numpy, compiled = run(problem, agents), run(problem, agents, engine="jax", draws="numpy")
     assert compiled.agents == agents
     for loss, values in numpy.values.items():
@@ -313,7 +313,7 @@ def test_in_single_precision_regret_changes_by_less_than_its_error() -> None:
 @pytest.mark.parametrize("contexts", CONTEXTS)
 @pytest.mark.slow
 def test_batches_company_and_horizon_do_not_change_a_bit(contexts: str) -> None:
-    problem, every = world(contexts=contexts, told_contexts=4, told_noisy=60), EACH_KIND
+    problem, every = world(contexts=contexts, prior_contexts=4, prior_noisy_contexts=60), EACH_KIND
     whole, cut = run(problem, every, trials=7), run(problem, every, trials=7, chunk=2)
     alone, short = run(problem, ["alg2"], trials=3), run(problem, every, rounds=23, trials=7)
     for loss, values in whole.values.items():

@@ -131,7 +131,7 @@ class Mixture(Filtered):
     >>> agent = unfog.Agent(
     ...     "mine", unfog.denoise.Mixture(), unfog.learn.Scaled(), unfog.choose.RandUcb()
     ... )
-    >>> problem = unfog.GaussianProblem(dim=2, actions=5, told_noisy=500)
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, prior_noisy_contexts=500)
     >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
     >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
     [4.7, 8.0]
@@ -199,7 +199,7 @@ class Empirical(Filtered):
     >>> agent = unfog.Agent(
     ...     "mine", unfog.denoise.Empirical(), unfog.learn.Scaled(), unfog.choose.RandUcb()
     ... )
-    >>> problem = unfog.GaussianProblem(dim=2, actions=5, told_contexts=200)
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, prior_contexts=200)
     >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
     >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
     [4.6, 8.0]

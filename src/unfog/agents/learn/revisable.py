@@ -93,7 +93,7 @@ class Revisable(Grows, Learner, ReplacesTerms):
     >>> agent = unfog.Agent(
     ...     "mine", unfog.denoise.Incomplete(pairs=True), unfog.learn.Revisable(), unfog.choose.Ucb()
     ... )
-    >>> problem = unfog.GaussianProblem(dim=2, actions=5, revealed=0.3, late=5)
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, revealed=0.3, reveal_delay=5)
     >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=50, trials=20, seed=0)
     >>> result.regret.isel(round=-1).mean("trial").round(1).values.tolist()  # mean regret, ours first
     [5.2, 8.0]

@@ -35,7 +35,7 @@ from unfog._io import (
 )
 from unfog.lab import run_folder
 from unfog.lab.baselines.report import Comparison, from_plain, plain
-from unfog.lab.prepare import Plan
+from unfog.lab.prepare import ExperimentPlan
 from unfog.lab.run import Progress, keep, open_run
 from unfog.lab.run_folder import LAYOUT, UNFINISHED, LayoutError, code_hash, in_this_layout, manifest
 from unfog.validation import InputError
@@ -98,7 +98,7 @@ def _is_unfinished(path: Path, contents: dict[str, Any]) -> bool:
     return False
 
 
-def kept(folder: Path, plan: Plan, progress: Progress) -> xr.Dataset:
+def kept(folder: Path, plan: ExperimentPlan, progress: Progress) -> xr.Dataset:
     """The run of a plan in the suite's folder, read if it is finished, else played or resumed."""
     target = folder / plan.spec.name
     if target.exists() and not _is_intact(target, plan):
@@ -107,7 +107,7 @@ def kept(folder: Path, plan: Plan, progress: Progress) -> xr.Dataset:
     return open_run(target if target.exists() else keep(plan, target, progress=progress))
 
 
-def _is_intact(target: Path, plan: Plan) -> bool:
+def _is_intact(target: Path, plan: ExperimentPlan) -> bool:
     """Whether the run in this folder is undamaged; the run of another plan is refused."""
     try:
         finished = run_folder.read(target)

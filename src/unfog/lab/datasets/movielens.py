@@ -33,8 +33,8 @@ from unfog.lab.datasets.files import DAMAGED, DatasetNotFoundError, cache, locat
 from unfog.maths.arrays import Array, Ints
 from unfog.validation import InputError, Numbers, count, covariance, one_of, positive
 from unfog.worlds.composed import Arms, Composed, Noisy, Parts
-from unfog.worlds.contexts import Atoms, Contexts, as_told
-from unfog.worlds.measurement import channel
+from unfog.worlds.contexts import Atoms, Contexts, assumed_law
+from unfog.worlds.measurement import make_measurement
 
 USERS, ITEMS, RATINGS = 943, 1682, 100_000
 STAND_IN = "a stand-in, not MovieLens"  # to be said wherever its results are shown
@@ -110,10 +110,10 @@ class RatingsProblem(Composed):
             contexts=users if self.contexts == "users" else None,
             sample=users if self.contexts == "users" else None,
         )
-        contexts: Contexts = Atoms(users) if self.contexts == "users" else as_told(known)
+        contexts: Contexts = Atoms(users) if self.contexts == "users" else assumed_law(known)
         features = partial(per_arm, intercept=False)
         clusters = Arms(features, centroids.shape, np.zeros(centroids.shape), "normal")
-        return Parts(known, contexts, channel(self, known), clusters, payoff)
+        return Parts(known, contexts, make_measurement(self, known), clusters, payoff)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,7 +124,7 @@ class MovieLens(RatingsProblem):
     `ratings`: "movielens", "stand-in" or "auto", which becomes one of these, MovieLens if it is found.
 
     >>> from unfog.lab.datasets.movielens import MovieLens
-    >>> problem = MovieLens(ratings="stand-in", told_contexts=200)
+    >>> problem = MovieLens(ratings="stand-in", prior_contexts=200)
     >>> problem.knowledge().sample.shape, problem.ratings
     ((200, 3), 'stand-in')
     """

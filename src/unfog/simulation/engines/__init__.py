@@ -52,7 +52,7 @@ PATHS = {  # draws for every round, and the fields that determine their number
 }
 
 
-class Term(NamedTuple):
+class MemoryTerm(NamedTuple):
     """A term of the memory estimate."""
 
     what: str
@@ -122,7 +122,7 @@ class Engine(Protocol):
         """How many trials to play side by side, for any number of workers."""
         ...
 
-    def terms(self, job: Job) -> list[Term]:
+    def terms(self, job: Job) -> list[MemoryTerm]:
         """The terms of the memory of one of its processes."""
         ...
 
@@ -182,52 +182,54 @@ def _describe_exclusion(name: str, error: InputError | ModuleNotFoundError) -> s
     return str(error.value) if error.field == "engine" else f"not {name} ({error})"
 
 
-def counted(terms: Iterable[Term], trials: int) -> list[Term]:
+def counted(terms: Iterable[MemoryTerm], trials: int) -> list[MemoryTerm]:
     """The terms at the peak: those that are always there, and those of the largest phase."""
-    by_stretch: dict[str, list[Term]] = {}
+    by_stretch: dict[str, list[MemoryTerm]] = {}
     for term in terms:
         by_stretch.setdefault(term.when, []).append(term)
     always = by_stretch.pop(ALWAYS, [])
     return always + max(by_stretch.values(), key=lambda phase: _total_bytes(phase, trials), default=[])
 
 
-def peak(terms: Iterable[Term], trials: int) -> int:
+def peak(terms: Iterable[MemoryTerm], trials: int) -> int:
     """Bytes of a process that plays so many trials side by side."""
     return _total_bytes(counted(terms, trials), trials)
 
 
-def for_each(terms: Iterable[Term]) -> int:
+def for_each(terms: Iterable[MemoryTerm]) -> int:
     """Bytes that one more trial takes."""
     return max(1, peak([term._replace(fixed=0.0) for term in terms], 1))
 
 
-def _total_bytes(terms: Sequence[Term], trials: int) -> int:
+def _total_bytes(terms: Sequence[MemoryTerm], trials: int) -> int:
     return sum(term.bytes(trials) for term in terms)
 
 
-def truth(problem: Problem) -> list[Term]:
+def truth(problem: Problem) -> list[MemoryTerm]:
     """The terms of a trial's truth, and of the draws it is computed from."""
     draws = {name: prod(one.shape) for name, one in problem.truth_draws().items()}
     terms = [
-        Term("the features of all actions", ACTIONS, NUMBER * problem.table()),
-        Term("the draws of actions", ACTIONS, 2 * NUMBER * draws.get("actions", 0), when=START),
+        MemoryTerm("the features of all actions", ACTIONS, NUMBER * problem.table()),
+        MemoryTerm("the draws of actions", ACTIONS, 2 * NUMBER * draws.get("actions", 0), when=START),
     ]
     for name, fields in PATHS.items():
         if name in draws:
-            terms.append(Term("the path of every trial", fields, NUMBER * draws[name]))
+            terms.append(MemoryTerm("the path of every trial", fields, NUMBER * draws[name]))
             terms.append(
-                Term("the steps that paths are made of", fields, 3 * NUMBER * draws[name], when=START)
+                MemoryTerm("the steps that paths are made of", fields, 3 * NUMBER * draws[name], when=START)
             )
     return terms
 
 
-def world(job: Job, copies: int) -> list[Term]:
+def world(job: Job, copies: int) -> list[MemoryTerm]:
     """The terms that all trials share: covariances with their roots, and samples of contexts."""
     known = job.problem.knowledge()
     samples = sum(atoms.size for atoms in (known.contexts, known.sample) if atoms is not None)
     return [
-        Term("what is told of theta", ACTIONS, fixed=copies * NUMBER * theta(job)),
-        Term("what is told of contexts", DIM, fixed=NUMBER * (15 * known.context_cov.size + 3 * samples)),
+        MemoryTerm("what is told of theta", ACTIONS, fixed=copies * NUMBER * theta(job)),
+        MemoryTerm(
+            "what is told of contexts", DIM, fixed=NUMBER * (15 * known.context_cov.size + 3 * samples)
+        ),
     ]
 
 
@@ -238,16 +240,16 @@ def theta(job: Job) -> int:
     return known.prior_mean.size**2 if is_dense else known.prior_cov.size
 
 
-def beliefs(job: Job, *, kept: float, made: float) -> list[Term]:
+def beliefs(job: Job, *, kept: float, made: float) -> list[MemoryTerm]:
     """The terms of beliefs; `kept` and `made` count the copies of matrices kept and made while learning."""
     squares = [agent.learner.squares for agent in job.agents]
     denoiser_squares = max(agent.denoiser.squares for agent in job.agents)
     dim, units = job.problem.knowledge().context_mean.shape[0], job.problem.several
     states = (units * (dim + 2) ** 2 if units > 1 else dim**2) * denoiser_squares
     return [
-        Term("what agents believe of theta", ACTIONS, kept * NUMBER * theta(job) * sum(squares)),
-        Term("updates of theta", ACTIONS, made * NUMBER * theta(job) * max(squares), when=ROUND),
-        Term("what agents believe of biases", ("problem.units", *DIM), 3 * NUMBER * states),
+        MemoryTerm("what agents believe of theta", ACTIONS, kept * NUMBER * theta(job) * sum(squares)),
+        MemoryTerm("updates of theta", ACTIONS, made * NUMBER * theta(job) * max(squares), when=ROUND),
+        MemoryTerm("what agents believe of biases", ("problem.units", *DIM), 3 * NUMBER * states),
     ]
 
 

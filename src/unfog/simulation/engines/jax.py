@@ -34,7 +34,7 @@ from unfog.channel.knowledge import Shrinkage, known_shrinkage
 from unfog.maths.arrays import Array, Flow, Ints, register_flow
 from unfog.maths.random import RoundDraws, purpose_number
 from unfog.simulation import engines
-from unfog.simulation.engines import ACTIONS, NUMBER, ROUND, Cost, Term
+from unfog.simulation.engines import ACTIONS, NUMBER, ROUND, Cost, MemoryTerm
 from unfog.simulation.job import (
     MOMENTS,
     Job,
@@ -207,7 +207,7 @@ class Program:
 
     def _emit(self, inputs: Inputs, truth: Truth, normal: Array, t: Any) -> Emission:
         """What the world emits in a round, and what of it is revealed; uniforms have double precision."""
-        if not self.problem.chosen:
+        if not self.problem.has_reveal_mask:
             return self.cast(self.problem.emit(truth, normal, t))
         width = reveal_uniforms(self.problem)
         source = inputs.revealed
@@ -481,7 +481,7 @@ def _check_compilable(agent: Agent) -> Iterator[None]:
         raise InputError("engine", problem, allowed) from error
 
 
-def terms(job: Job) -> list[Term]:
+def terms(job: Job) -> list[MemoryTerm]:
     """The terms of the memory of a batch: one round at a time, one agent after the other.
 
     They are counted in double precision, although single precision takes about half.
@@ -489,17 +489,19 @@ def terms(job: Job) -> list[Term]:
     arms, table, each = job.problem.arms(), job.problem.table(), NUMBER * len(job.losses) * len(job.grid)
     rooms = [engines.history(agent, job) for agent in job.agents]
     return [
-        Term("the interpreter, JAX and its compiler", (), fixed=PROCESS),
+        MemoryTerm("the interpreter, JAX and its compiler", (), fixed=PROCESS),
         *engines.world(job, copies=10),
         *engines.truth(job.problem),
         *engines.beliefs(job, kept=0.0, made=2.2),
-        Term("the draws of a round", ACTIONS, 2 * NUMBER * engines.drawn(job), when=ROUND),
-        Term("scores and their spread", ACTIONS, NUMBER * (6 * arms + 1.5 * table), when=ROUND),
-        Term("features in the making", ACTIONS, NUMBER * job.problem.cells(), when=ROUND),
-        Term("weights of a sample", ("problem.told_contexts",), NUMBER * engines.weights(job), when=ROUND),
-        Term("the rounds that learners keep", ("rounds", *ACTIONS), NUMBER * max(rooms)),
-        Term("draws made beforehand", ("rounds", "draws"), NUMBER * _count_host_draws(job)),
-        Term("the curves of a batch", ("points", "agents"), engines.curves(job) + each),
+        MemoryTerm("the draws of a round", ACTIONS, 2 * NUMBER * engines.drawn(job), when=ROUND),
+        MemoryTerm("scores and their spread", ACTIONS, NUMBER * (6 * arms + 1.5 * table), when=ROUND),
+        MemoryTerm("features in the making", ACTIONS, NUMBER * job.problem.cells(), when=ROUND),
+        MemoryTerm(
+            "weights of a sample", ("problem.prior_contexts",), NUMBER * engines.weights(job), when=ROUND
+        ),
+        MemoryTerm("the rounds that learners keep", ("rounds", *ACTIONS), NUMBER * max(rooms)),
+        MemoryTerm("draws made beforehand", ("rounds", "draws"), NUMBER * _count_host_draws(job)),
+        MemoryTerm("the curves of a batch", ("points", "agents"), engines.curves(job) + each),
     ]
 
 
@@ -535,8 +537,8 @@ class Jax(engines.Engine):
                 )
         if job.problem.several > 1:
             raise InputError("engine", f"{self.name} knows one unit, not {job.problem.several}", "numpy")
-        if job.problem.late or job.problem.asked:
-            how = "late" if job.problem.late else "where they are asked for"
+        if job.problem.reveal_delay or job.problem.on_request:
+            how = "late" if job.problem.reveal_delay else "where they are asked for"
             raise InputError("engine", f"{self.name} cannot show true contexts {how}", "numpy")
 
     def settle(self, wanted: str | None) -> str | None:
@@ -552,7 +554,7 @@ class Jax(engines.Engine):
         most, space = (2**17, 2**33) if platform() == "gpu" else (2**12, 2**29)
         return -(-trials // -(-trials // max(1, min(most, space // engines.for_each(self.terms(job))))))
 
-    def terms(self, job: Job) -> list[Term]:
+    def terms(self, job: Job) -> list[MemoryTerm]:
         """The terms of its memory."""
         return terms(job)
 

@@ -16,7 +16,7 @@ from unfog.channel.knowledge import known_shrinkage
 from unfog.features import Context
 from unfog.maths.arrays import Array, Ints, pick
 from unfog.simulation import engines
-from unfog.simulation.engines import ACTIONS, BLOCK, DIM, LOSSES, NUMBER, ROUND, Cost, Term
+from unfog.simulation.engines import ACTIONS, BLOCK, DIM, LOSSES, NUMBER, ROUND, Cost, MemoryTerm
 from unfog.simulation.job import (
     MOMENTS,
     Job,
@@ -175,10 +175,10 @@ def _find_points(points: Ints, first: int, rounds: int) -> tuple[slice, Ints]:
     return slice(low, high), points[low:high] - first - 1
 
 
-def terms(job: Job, block: int) -> list[Term]:
+def terms(job: Job, block: int) -> list[MemoryTerm]:
     """The terms of the memory of a batch, for blocks of so many rounds."""
     return [
-        Term("the interpreter and its libraries", (), fixed=PROCESS),
+        MemoryTerm("the interpreter and its libraries", (), fixed=PROCESS),
         *engines.world(job, copies=4),
         *engines.truth(job.problem),
         *_block_terms(job, block),
@@ -186,39 +186,41 @@ def terms(job: Job, block: int) -> list[Term]:
         *_round_terms(job, block),
         *_context_terms(job, block),
         *_history_terms(job),
-        Term("the curves of a batch", ("points", "agents"), engines.curves(job)),
+        MemoryTerm("the curves of a batch", ("points", "agents"), engines.curves(job)),
     ]
 
 
-def _block_terms(job: Job, block: int) -> list[Term]:
+def _block_terms(job: Job, block: int) -> list[MemoryTerm]:
     """Scores, contexts, measurements and draws of a block, and temporary arrays."""
     problem, arms = job.problem, job.problem.arms()
     dim = problem.knowledge().context_mean.shape[0]
     tables = (TABLES if job.decompose else PLAIN_TABLES) * arms
     numbers = 6 * dim + 2 * problem.round_normals()
     return [
-        Term("the scores of a block of rounds", ("problem.actions",), block * NUMBER * tables),
-        Term("the contexts of a block of rounds", DIM, block * NUMBER * numbers),
-        Term(
+        MemoryTerm("the scores of a block of rounds", ("problem.actions",), block * NUMBER * tables),
+        MemoryTerm("the contexts of a block of rounds", DIM, block * NUMBER * numbers),
+        MemoryTerm(
             "scores in the making",
             ("problem.actions",),
             block * NUMBER * (arms + problem.cells()),
             when=BLOCK,
         ),
-        Term("scores of an agent's own", ("problem.actions",), block * NUMBER * arms, when=LOSSES),
+        MemoryTerm("scores of an agent's own", ("problem.actions",), block * NUMBER * arms, when=LOSSES),
     ]
 
 
-def _round_terms(job: Job, block: int) -> list[Term]:
+def _round_terms(job: Job, block: int) -> list[MemoryTerm]:
     """The terms of a choice: normals of a block, twice while axes are swapped; the spread of scores."""
     return [
-        Term("the draws of choices", ACTIONS, 2 * block * NUMBER * engines.drawn(job), when=ROUND),
-        Term("the spread of scores", ACTIONS, 1.5 * NUMBER * job.problem.table(), when=ROUND),
-        Term("weights of a sample", ("problem.told_contexts",), NUMBER * engines.weights(job), when=ROUND),
+        MemoryTerm("the draws of choices", ACTIONS, 2 * block * NUMBER * engines.drawn(job), when=ROUND),
+        MemoryTerm("the spread of scores", ACTIONS, 1.5 * NUMBER * job.problem.table(), when=ROUND),
+        MemoryTerm(
+            "weights of a sample", ("problem.prior_contexts",), NUMBER * engines.weights(job), when=ROUND
+        ),
     ]
 
 
-def _context_terms(job: Job, block: int) -> list[Term]:
+def _context_terms(job: Job, block: int) -> list[MemoryTerm]:
     """The beliefs about the contexts of a block: in a list, stacked, and once more for the losses.
 
     All trials share a covariance or, if they differ in what they know, have one each.
@@ -231,23 +233,23 @@ def _context_terms(job: Job, block: int) -> list[Term]:
     each, fixed = (square, 0) if per_trial else (0, 0 if settled else square)
     name, share = "the covariances of a block's contexts", min(1.0, job.rounds / block)
     return [
-        Term(name, DIM, share * each, share * fixed, when=ROUND),
-        Term(name, DIM, (2 + share) * each, (1 + share) * fixed, when=LOSSES),
-        Term("the beliefs about a block's contexts", DIM, 4 * block * NUMBER * dim, when=LOSSES),
+        MemoryTerm(name, DIM, share * each, share * fixed, when=ROUND),
+        MemoryTerm(name, DIM, (2 + share) * each, (1 + share) * fixed, when=LOSSES),
+        MemoryTerm("the beliefs about a block's contexts", DIM, 4 * block * NUMBER * dim, when=LOSSES),
     ]
 
 
-def _history_terms(job: Job) -> list[Term]:
+def _history_terms(job: Job) -> list[MemoryTerm]:
     """Past rounds, for learners that keep them or wait for true contexts; a fourth of `room` is permanent."""
     rooms, known = [engines.history(agent, job) for agent in job.agents], job.problem.knowledge()
-    waiting = any(agent.sees_context for agent in job.agents) * min(job.problem.late, job.rounds)
+    waiting = any(agent.sees_context for agent in job.agents) * min(job.problem.reveal_delay, job.rounds)
     round_ = engines.theta(job) + known.context_cov.size
     return [
-        Term("the rounds that learners keep", ("rounds", *ACTIONS), NUMBER * sum(rooms) / 4),
-        Term("steps of a learner", ("rounds", *ACTIONS), 0.75 * NUMBER * max(rooms), when=ROUND),
-        Term(
+        MemoryTerm("the rounds that learners keep", ("rounds", *ACTIONS), NUMBER * sum(rooms) / 4),
+        MemoryTerm("steps of a learner", ("rounds", *ACTIONS), 0.75 * NUMBER * max(rooms), when=ROUND),
+        MemoryTerm(
             "rounds that wait for their context",
-            ("problem.late", *ACTIONS),
+            ("problem.reveal_delay", *ACTIONS),
             NUMBER * len(job.agents) * waiting * round_,
         ),
     ]
@@ -282,7 +284,7 @@ class Numpy(engines.Engine):
             1, min(BATCH_BYTES // engines.for_each(self.terms(job)), most, max(least, -(-trials // SHARES)))
         )
 
-    def terms(self, job: Job) -> list[Term]:
+    def terms(self, job: Job) -> list[MemoryTerm]:
         """The terms of its memory."""
         return terms(job, BLOCK_ROUNDS)
 

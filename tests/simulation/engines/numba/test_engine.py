@@ -32,7 +32,7 @@ def problem(**fields: Any) -> GaussianProblem:
         name: covariance(seed, 2, size) for seed, (name, size) in enumerate(laws.items())
     }
     given |= {"prior_cov": covariance(5, 6, 1.0), "prior_mean": [0.3, -0.2, 0.1, 0.4, 0.0, -0.5]}
-    told = {"told_contexts": 30, "told_noisy": 200}
+    told = {"prior_contexts": 30, "prior_noisy_contexts": 200}
     return GaussianProblem(**{"dim": 2, "actions": 5, "context_mean": [1.0, -2.0], **given, **told, **fields})
 
 
@@ -132,7 +132,7 @@ def test_agents_without_a_kernel_are_said_why_and_stay_in_their_place() -> None:
     world = problem()
     assert support.why_not(AGENTS["coupled"], world) == "there is no kernel for the learner 'coupled'"
     assert "chooser" in support.why_not(Catalogue()["alg1-ucb"], world)
-    assert "late" in support.why_not(AGENTS["alg2"], problem(late=3))
+    assert "late" in support.why_not(AGENTS["alg2"], problem(reveal_delay=3))
     assert "quadratic" in support.why_not(AGENTS["alg1"], GaussianProblem(features="product"))
     made = job(["alg1-ucb", "coupled"], world, rounds=20)
     found, wanted = both(made)

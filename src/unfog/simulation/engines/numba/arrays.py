@@ -1,6 +1,6 @@
 """The arrays of a kernel: the numbers of an agent and a world, and the workspace of a trial (`Desk`).
 
-Rows of roots, and of the table of arms, are padded with zeros to whole vectors (`Plan`).
+Rows of roots, and of the table of arms, are padded with zeros to whole vectors (`KernelSizes`).
 """
 
 from typing import NamedTuple
@@ -65,7 +65,7 @@ class Trace(NamedTuple):
     regret: Array
 
 
-class Plan(NamedTuple):
+class KernelSizes(NamedTuple):
     """The sizes. Rows of roots and of the table are padded with zeros to whole vectors."""
 
     learner: int
@@ -116,14 +116,16 @@ def padded(size: int) -> int:
     return -(-size // LANES) * LANES
 
 
-def plan(learner: int, chooser: int, dim: int, arms: int, scales: int) -> Plan:
+def plan(learner: int, chooser: int, dim: int, arms: int, scales: int) -> KernelSizes:
     """The sizes for a problem and an agent."""
     size = 3 * dim
     columns = -(-scales * (size + 1) // 3) * 3 if learner == MIXED else size
-    return Plan(learner, chooser, dim, padded(size), arms, padded(arms), scales, columns, padded(columns))
+    return KernelSizes(
+        learner, chooser, dim, padded(size), arms, padded(arms), scales, columns, padded(columns)
+    )
 
 
-def desk(p: Plan) -> Desk:
+def desk(p: KernelSizes) -> Desk:
     """A workspace of zeros."""
     size, rows, s, n = 3 * p.dim, 2 * p.dim + 1, p.scales, p.long
     shapes: dict[str, tuple[int, ...]] = {

@@ -15,7 +15,7 @@ from unfog.channel.knowledge import Knowledge, known_shrinkage
 from unfog.features.quadratic import Quadratic
 from unfog.maths.arrays import Array
 from unfog.simulation import engines
-from unfog.simulation.engines import Cost, Term
+from unfog.simulation.engines import Cost, MemoryTerm
 from unfog.simulation.engines import numpy as numpy_engine
 from unfog.simulation.engines.numba.arrays import (
     MIXED,
@@ -163,9 +163,9 @@ class Numba(engines.Engine):
         fitting = BATCH_BYTES // engines.for_each(self.terms(job))
         return max(1, min(fitting, most, max(least, -(-trials // numpy_engine.SHARES))))
 
-    def terms(self, job: Job) -> list[Term]:
+    def terms(self, job: Job) -> list[MemoryTerm]:
         """The terms of the NumPy engine, and the compiler."""
-        return [*numpy_engine.ENGINE.terms(job), Term("the compiler", (), fixed=COMPILER)]
+        return [*numpy_engine.ENGINE.terms(job), MemoryTerm("the compiler", (), fixed=COMPILER)]
 
     def run(self, job: Job, trials: range, tick: Tick) -> Part:
         """Cumulative losses of these trials at the rounds of the job's grid."""

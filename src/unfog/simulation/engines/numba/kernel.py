@@ -7,9 +7,9 @@ A round does what agents/round.py does, for the parts that numba/support.py admi
     learn     clip the reward (agents/round.py), then Potter's rank-one update (maths/gaussian.py)
 
 Features are quadratic (features/quadratic.py). A trial is copied to a workspace (`Desk`). Sizes are constants
-of the compiled program (`Plan`), so that loops over arms, and over columns of a root, are vectorised: that is
-most of the speed. There is one program for every size of problem and every pair of learner and chooser, and
-it is cached on disk (numba/compile.py).
+of the compiled program (`KernelSizes`), so that loops over arms, and over columns of a root, are vectorised:
+that is most of the speed. There is one program for every size of problem and every pair of learner and
+chooser, and it is cached on disk (numba/compile.py).
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from unfog.simulation.engines.numba.arrays import (
     THOMPSON,
     Believed,
     Desk,
-    Plan,
+    KernelSizes,
     Rules,
     State,
     Trace,
@@ -532,7 +532,7 @@ def _form_belief(
 
 
 @lru_cache
-def program(sizes: Plan) -> Callable[..., None]:
+def program(sizes: KernelSizes) -> Callable[..., None]:
     """The program for these sizes: it plays so many rounds of every trial, from number `first` on.
 
     The state is updated in place. Sizes are unpacked, since single numbers are constants to the compiler

@@ -48,7 +48,7 @@ def why_not_agent(agent: Agent, problem: Problem) -> str:
         return "a draw from a mixture of scales needs a factorisation"
     if agent.can.use_time is not None or agent.can.revise is not None:
         return "its denoiser goes back to past rounds"
-    if agent.sees_context and (problem.partial or problem.asked or problem.chosen):
+    if agent.sees_context and (problem.partial or problem.on_request or problem.has_reveal_mask):
         return "true contexts come late, in part, or when asked for"
     return ""
 
