@@ -76,7 +76,8 @@ def told_wrong(told: dict[str, Any], number: int) -> dict[str, Any]:
     """The same problem, of which agents are told wrong; fewer trials, and rounds."""
     rng, fields = np.random.default_rng((SEED, number, 1)), dict(told["fields"])
     size, spread = 10 ** rng.uniform(-1, 1, 2)
-    fields["actual_noise_cov"] = (size * np.asarray(fields["noise_cov"])).tolist()
+    fields["assumed_noise_cov"] = fields["noise_cov"]
+    fields["noise_cov"] = (size * np.asarray(fields["noise_cov"])).tolist()
     fields["theta_scale"] = float(np.sqrt(spread))
     if rng.uniform() < 1 / 3:
         step = 10 ** rng.uniform(-4, -1.3)

@@ -62,7 +62,7 @@ BESIDE: dict[
     "unfog.features": {"unfog.features.quadrature": ("error_estimate",)},
     "unfog.worlds": {
         "unfog.worlds.composed": ("Composed", "Parts", "described", "arms", "Noisy"),
-        "unfog.worlds.measurement": ("channel",),
+        "unfog.worlds.measurement": ("make_measurement",),
     },
     "unfog.simulation": {
         "unfog.simulation.executors": ("Executor", "WorkerDiedError"),

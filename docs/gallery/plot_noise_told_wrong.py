@@ -16,8 +16,8 @@ import unfog
 problem = unfog.GaussianProblem(
     dim=3,
     actions=20,
-    noise_cov=0.3,  # what agents are told
-    actual_noise_cov=1.5,  # what is true
+    noise_cov=1.5,  # what is true
+    assumed_noise_cov=0.3,  # what agents are told
     bias_cov=1.0,
     prior_cov=0.1,
     reward_var=0.1,

@@ -15,7 +15,7 @@ import unfog
 from unfog.plotting import STYLE
 
 problem = unfog.GaussianProblem(
-    dim=3, actions=10, noise_cov=0.5, actual_noise_cov=2.5, bias_cov=1.0, trouble_from=150
+    dim=3, actions=10, noise_cov=2.5, assumed_noise_cov=0.5, bias_cov=1.0, trouble_from=150
 )
 found = unfog.hypotheses(problem, rounds=300, trials=10, seed=0)
 shares = found.mean("trial").groupby("size").sum("hypothesis").transpose("size", "round")

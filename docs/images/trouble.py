@@ -17,10 +17,10 @@ from unfog.plotting import COLOURS, DPI, PAGE, STYLE, save
 PROBLEM = unfog.GaussianProblem(  # that of docs/science/adaptive.md
     dim=3,
     actions=20,
-    noise_cov=0.3,
+    noise_cov=1.5,
     bias_cov=1.0,
     reward_var=0.1,
-    actual_noise_cov=1.5,
+    assumed_noise_cov=0.3,
     drift_cov=0.05,
     trouble_from=250,
 )

@@ -122,7 +122,8 @@ def test_worlds_side_by_side_are_worlds_one_by_one(rng: np.random.Generator) -> 
 
 def share(agent: str, told: Numbers, actual: Numbers, worlds: int, number: int, **fields: Numbers) -> float:
     """In how many worlds the alarm is raised."""
-    problem = unfog.GaussianProblem(actions=4, noise_cov=told, actual_noise_cov=actual, **fields)  # type: ignore[arg-type]
+    true = actual if np.any(actual) else told
+    problem = unfog.GaussianProblem(actions=4, noise_cov=true, assumed_noise_cov=told, **fields)  # type: ignore[arg-type]
     found, row = innovations.start(problem.dim, (worlds,)), AGENTS[agent]
     for now in rounds(problem, row, number, worlds, 3):
         law = foretold(row, now.setup, now.before, now.decision)

@@ -16,10 +16,10 @@ from unfog.simulation.job import truth_draws
 from unfog.simulation.player import Player
 from unfog.validation import InputError
 
-ODD: Any = {"dim": 2, "actions": 4, "noise_cov": 0.3, "bias_cov": 1.0, "actual_noise_cov": 1.5}
+ODD: Any = {"dim": 2, "actions": 4, "noise_cov": 1.5, "bias_cov": 1.0, "assumed_noise_cov": 0.3}
 
 
-@pytest.mark.parametrize("odd", [{"missing": 0.2}, {"tails": 3}, {"actual_noise_cov": 300.0}])
+@pytest.mark.parametrize("odd", [{"missing": 0.2}, {"tails": 3}, {"noise_cov": 300.0}])
 @pytest.mark.parametrize("agent", ["adaptive", "adaptive-delayed"])
 def test_they_are_the_weights_of_the_agent_that_plays(agent: str, odd: dict[str, Any]) -> None:
     """Readings that are too far to be believed included: the agent is shown them brought within reach."""

@@ -146,20 +146,20 @@ def test_values_of_one_agent_go_from_dark_to_light() -> None:
     assert np.diff(light).min() > 5
 
 
-def test_as_told_stands_where_the_truth_is_and_never_at_zero() -> None:
-    sweep = {"actual_noise_cov": [0.0, 0.2, 5.0]}
+def test_the_truth_stands_where_it_is_and_never_at_zero() -> None:
+    sweep = {"assumed_noise_cov": [0.0, 0.2, 5.0]}
     chart = figures.figure(run(["alg1", "naive"], sweep, noise_cov=1.0))
     [axes] = chart.axes
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["0.2", "1\n(as told)", "5.0"]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["0.2", "1\n(the truth)", "5.0"]
     assert axes.get_xticks().tolist() == [0.2, 1.0, 5.0]
     assert axes.get_xscale() == "log"
-    assert chart.get_supxlabel().strip() == "true size of the noise"
+    assert chart.get_supxlabel().strip() == "size of the noise that agents assume"
 
 
 @each(
     "sweep, problem, ticks",
     [
-        ({"actual_noise_cov": [0.0, 0.5]}, {"dim": 2, "noise_cov": [1.0, 2.0]}, ["0.5", "as told"]),
+        ({"assumed_noise_cov": [0.0, 0.5]}, {"dim": 2, "noise_cov": [1.0, 2.0]}, ["0.5", "the truth"]),
         ({"tails": [0, 3, 10]}, {}, ["3", "10", "Gaussian"]),
     ],
 )
@@ -212,13 +212,13 @@ def test_titles_of_the_catalogue_count_no_agents_and_name_no_zeros() -> None:
 
 
 def test_values_that_are_no_numbers_have_their_words_in_tables_too() -> None:
-    told = run(["alg1", "naive"], {"actual_noise_cov": [0.0, 0.5]}, noise_cov=1.0)
+    told = run(["alg1", "naive"], {"assumed_noise_cov": [0.0, 0.5]}, noise_cov=1.0)
     lines = unfog.table(told).splitlines()
-    assert [line.split("  ")[0] for line in lines[3:7]] == ["as told", "", "0.5", ""]
-    assert "alg1 actual_noise_cov=0.0" in unfog.summary(told)["agents"]  # rows keep their keys
+    assert [line.split("  ")[0] for line in lines[3:7]] == ["the truth", "", "0.5", ""]
+    assert "alg1 assumed_noise_cov=0.0" in unfog.summary(told)["agents"]  # rows keep their keys
     assert labels.labelled("alg1 tails=0 actions=10") == "alg1 tails=Gaussian actions=10"
     assert labels.labelled("alg1 tails=10 actions=0") == "alg1 tails=10 actions=0"
-    assert labels.labelled("alg1 actual_noise_cov=0.05") == "alg1 actual_noise_cov=0.05"
+    assert labels.labelled("alg1 assumed_noise_cov=0.05") == "alg1 assumed_noise_cov=0.05"
 
 
 MANY = ["alg1", "alg1-exact", "alg2", "alg2-exact", "naive", "oracle", "kk", "unfog"]

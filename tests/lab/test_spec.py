@@ -68,11 +68,11 @@ ODD: dict[str, dict[str, Any]] = {
         "missing": 0.3,
         "drift_cov": 0.01,
         "drift_rounds": 50,
-        "actual_noise_cov": 0.2,
+        "assumed_noise_cov": 0.2,
         "reveal_delay": 1,
     },
     "gaussian": {"tails": 4, "revealed": 0.5, "prior_contexts": 50, "prior_noisy_contexts": 80},
-    "logistic": {"missing": 0.3, "actual_noise_cov": 0.5, "trouble_from": 7},
+    "logistic": {"missing": 0.3, "assumed_noise_cov": 0.5, "trouble_from": 7},
 }
 
 
@@ -86,7 +86,7 @@ def test_every_kind_has_the_fields_of_every_world(kind: str) -> None:
     assert describe(build_problem(spec.problem)) == spec.problem
 
 
-@each("field, value", [("tails", 5), ("actual_noise_cov", 2.0)])
+@each("field, value", [("tails", 5), ("assumed_noise_cov", 2.0)])
 def test_recorded_errors_have_no_law_to_change(field: str, value: float) -> None:
     with pytest.raises(InputError, match=rf"^problem\.{field}: {value}; allowed: 0 where errors come from"):
         complete({"problem": {"kind": "airquality", field: value}})

@@ -228,18 +228,21 @@ CORRELATED: dict[str, Any] = {
 }
 
 
+SWAPPED: dict[str, Any] = {"noise_cov": [5.0, 0.1, 0.1], "assumed_noise_cov": CORRELATED["noise_cov"]}
+
+
 @pytest.mark.parametrize(
     ("world", "ours"),
     [
         ({"missing": 0.3}, row("gaps", Incomplete(), Conjugate())),
-        ({"actual_noise_cov": [5.0, 0.1, 0.1], "revealed": 0.3}, row("unknown", UnknownNoise(), Revisable())),
+        ({**SWAPPED, "revealed": 0.3}, row("unknown", UnknownNoise(), Revisable())),
     ],
     ids=["gaps", "unknown noise"],
 )
 @pytest.mark.slow
 def test_to_know_of_it_pays(world: dict[str, Any], ours: Agent) -> None:
     """Paired differences of final regret, four standard errors from zero and more."""
-    problem = GaussianProblem(**CORRELATED, **world)
+    problem = GaussianProblem(**(CORRELATED | world))
     final = play(problem, ["alg1-exact", ours], rounds=200, trials=60, decompose=False).values["regret"][
         ..., -1
     ]

@@ -534,7 +534,7 @@ class Strangers(GaussianProblem):
 class Hides(GaussianProblem):
     """It says nothing of what it shows."""
 
-    def shown(self, uniforms: Array, number: Any) -> None:
+    def reveal_mask(self, uniforms: Array, number: Any) -> None:
         return None
 
 

@@ -158,7 +158,7 @@ ODD: list[dict[str, Any]] = [
     {"missing": 0.3},
     {"drift_cov": 0.1, "drift_rounds": 7},
     {"tails": 4},
-    {"actual_noise_cov": 2.0},
+    {"assumed_noise_cov": 2.0},
     {"revealed": 0.5, "reveal_delay": 2},
     {"features": "per_arm"},
 ]

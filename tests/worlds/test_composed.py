@@ -91,7 +91,8 @@ def test_with_users_the_best_belief_is_the_conditional_of_what_is_left(contexts:
 
 
 def test_users_seen_with_tails_and_drift() -> None:
-    world = Users(**LAWS, contexts="gaussian", tails=5, drift_cov=0.2, drift_rounds=4, actual_noise_cov=0.5)
+    laws = LAWS | {"noise_cov": 0.5, "assumed_noise_cov": LAWS["noise_cov"]}
+    world = Users(**laws, contexts="gaussian", tails=5, drift_cov=0.2, drift_rounds=4)
     emission, truth, normals = emitted(world, number=3)
     path = np.asarray(truth.path)
     assert np.array_equal(np.asarray(emission.bias), path[:, 3])
@@ -197,7 +198,7 @@ def test_worlds_travel(name: str) -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"tails": 5}, "tails: 5; allowed: 0 where errors come from the data"),
-    ({"actual_noise_cov": 2.0}, r"actual_noise_cov: 2\.0; allowed: 0 where errors come from the data"),
+    ({"assumed_noise_cov": 2.0}, r"assumed_noise_cov: 2\.0; allowed: 0 where errors come from the data"),
     ({"tails": 1}, "tails: 1; allowed: 0 for Gaussian noise"),
     ({"missing": 1.5}, r"missing: 1\.5; allowed: a number from 0 to 0\.99"),
     ({"drift_cov": [1.0, 2.0]}, r"drift_cov: \[1\.0, 2\.0\] has shape \(2,\); allowed: 0 for the bias"),
@@ -216,11 +217,12 @@ def test_what_makes_no_sense_for_a_record_is_refused_by_name_before_it_is_read(
 
 
 def test_where_errors_are_drawn_a_record_may_have_tails_and_other_noise() -> None:
-    world = Made(channel="gaussian", tails=4, actual_noise_cov=3.0)
+    world, plain = Made(channel="gaussian", tails=4, assumed_noise_cov=3.0), Made(channel="gaussian")
     emission, truth, normals = emitted(world)
     scale = np.sqrt((normals[:, 8:12] ** 2).mean(1))[:, None]
-    right = emission.context + truth.bias + np.sqrt(3) * normals[:, 4:8] / scale
-    np.testing.assert_allclose(emission.noisy, right, rtol=1e-10, atol=1e-12)
+    noise = normals[:, 4:8] @ plain._parts.channel.noise_root.T / scale
+    np.testing.assert_allclose(emission.noisy, emission.context + truth.bias + noise, rtol=1e-10, atol=1e-12)
+    assert np.array_equal(world.knowledge().noise_cov, 3 * np.eye(4))
 
 
 # An intercept and slopes for each arm

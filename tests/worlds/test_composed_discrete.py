@@ -29,13 +29,14 @@ MADE = Ratings(
 )
 CHANNELS: dict[str, dict[str, Any]] = {
     "as told": {},
-    "other noise": {"actual_noise_cov": OTHER},
+    "other noise": {"noise_cov": OTHER, "assumed_noise_cov": NOISE},
     "heavy tails": {"tails": 3},
     "lost coordinates": {"missing": 0.4},
     "drift": {"drift_cov": DRIFT, "drift_rounds": ROUNDS},
     "lost, other noise, drift": {
         "missing": 0.3,
-        "actual_noise_cov": OTHER,
+        "noise_cov": OTHER,
+        "assumed_noise_cov": NOISE,
         "drift_cov": DRIFT,
         "drift_rounds": 4,
     },
@@ -61,7 +62,7 @@ def chances(fields: dict[str, Any], emission: Emission, bias: Array, i: int) -> 
     kept = np.arange(D) if emission.mask is None else np.flatnonzero(emission.mask[i])
     if not len(kept):
         return np.full(ATOMS, 1 / ATOMS)
-    cov = np.asarray(fields.get("actual_noise_cov", NOISE))[np.ix_(kept, kept)]
+    cov = np.asarray(fields.get("noise_cov", NOISE))[np.ix_(kept, kept)]
     seen, found = (emission.noisy[i] - bias)[kept], []
     for atom in MADE.users:
         tails = fields.get("tails", 0)

@@ -33,7 +33,7 @@ CONTEXT, NOISE, ACTUAL, BIAS, DRIFT = (
 def problem(**odd: Any) -> GaussianProblem:
     """A world that is correlated, anisotropic and not centred, with an odd channel."""
     laws: Any = {"context_mean": MEAN, "context_cov": CONTEXT, "noise_cov": NOISE, "bias_cov": BIAS}
-    return GaussianProblem(dim=D, actions=4, **laws, **odd)
+    return GaussianProblem(dim=D, actions=4, **(laws | odd))
 
 
 def truth(world: GaussianProblem, rng: np.random.Generator, trials: int) -> Truth:
@@ -89,7 +89,7 @@ def test_a_plain_channel_adds_nothing_and_asks_for_nothing(rng: np.random.Genera
 
 
 def test_actual_noise_has_its_covariance_and_agents_are_told_another(rng: np.random.Generator) -> None:
-    world = problem(actual_noise_cov=ACTUAL)
+    world = problem(noise_cov=ACTUAL, assumed_noise_cov=NOISE)
     emission, bias = emitted(world, rng)
     assert has_moments(emission.noisy - emission.context, bias, ACTUAL)
     assert np.array_equal(world.knowledge().noise_cov, NOISE)
@@ -192,7 +192,7 @@ def test_every_round_is_measured_with_its_own_bias(rng: np.random.Generator) -> 
 
 
 def test_the_belief_under_drift_takes_off_the_bias_of_the_round(rng: np.random.Generator) -> None:
-    world = problem(drift_cov=DRIFT, drift_rounds=3, actual_noise_cov=ACTUAL)
+    world = problem(drift_cov=DRIFT, drift_rounds=3, noise_cov=ACTUAL, assumed_noise_cov=NOISE)
     found = truth(world, rng, N)
     emission = world.emit(found, rng.standard_normal((N, world.round_normals())), np.asarray(2))
     is_posterior(best(emission), emission.context, emission.noisy - np.asarray(found.path)[:, 2])
@@ -202,7 +202,7 @@ def test_the_belief_under_drift_takes_off_the_bias_of_the_round(rng: np.random.G
 def test_the_belief_knows_the_actual_noise_and_the_walk_along_with_the_rest(
     odd: Any, rng: np.random.Generator
 ) -> None:
-    world = problem(actual_noise_cov=ACTUAL, drift_cov=DRIFT, drift_rounds=3, **odd)
+    world = problem(noise_cov=ACTUAL, assumed_noise_cov=NOISE, drift_cov=DRIFT, drift_rounds=3, **odd)
     found = truth(world, rng, N)
     emission = world.emit(found, rng.standard_normal((N, world.round_normals())), np.asarray(2))
     is_posterior(best(emission), emission.context, emission.noisy - np.asarray(found.path)[:, 2])
@@ -211,11 +211,11 @@ def test_the_belief_knows_the_actual_noise_and_the_walk_along_with_the_rest(
 @pytest.mark.parametrize("odd", [{}, {"missing": 0.3}], ids=["whole", "missing"])
 def test_trouble_begins_in_its_round(odd: Any, rng: np.random.Generator) -> None:
     """Noise as told before it and another from then on; one who knows the channel knows which it is."""
-    world = problem(actual_noise_cov=9 * NOISE, trouble_from=5, **odd)
+    world = problem(noise_cov=9 * NOISE, assumed_noise_cov=NOISE, trouble_from=5, **odd)
     for number, size in ((0, 1), (4, 1), (5, 9), (8, 9)):
         found = truth(world, rng, N)
         emission = world.emit(found, rng.standard_normal((N, world.round_normals())), np.asarray(number))
-        right = problem(actual_noise_cov=size * NOISE, **odd)._parts.channel
+        right = problem(noise_cov=size * NOISE, assumed_noise_cov=2 * NOISE, **odd)._parts.channel
         belief = channels.best(right, emission, found.bias)
         assert belief is not None
         np.testing.assert_allclose(best(emission).mean, belief.mean, rtol=1e-12, atol=1e-12)
@@ -226,7 +226,9 @@ def test_trouble_begins_in_its_round(odd: Any, rng: np.random.Generator) -> None
 
 
 def test_a_block_of_rounds_has_the_noise_of_each(rng: np.random.Generator) -> None:
-    world = problem(actual_noise_cov=9 * NOISE, trouble_from=2, drift_cov=DRIFT, drift_rounds=6)
+    world = problem(
+        noise_cov=9 * NOISE, assumed_noise_cov=NOISE, trouble_from=2, drift_cov=DRIFT, drift_rounds=6
+    )
     found, normals = truth(world, rng, 3), rng.standard_normal((3, 5, world.round_normals()))
     whole = world.emit(found, normals, np.arange(5))
     for t in range(5):
@@ -282,7 +284,7 @@ def test_the_rewards_noise_is_apart_from_the_channels(rng: np.random.Generator) 
 
 @pytest.mark.parametrize(
     "odd",
-    [{"tails": 4, "actual_noise_cov": ACTUAL}, {"missing": 0.4}, {"drift_cov": DRIFT}],
+    [{"tails": 4, "noise_cov": ACTUAL, "assumed_noise_cov": NOISE}, {"missing": 0.4}, {"drift_cov": DRIFT}],
     ids=str,
 )
 def test_both_engines_measure_the_same(odd: Any, rng: np.random.Generator) -> None:
@@ -321,8 +323,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no steps": ({"drift_rounds": 0}, "drift_rounds: 0; allowed: a whole number, at least 1 and at most"),
     "noise": (
-        {"actual_noise_cov": -1.0},
-        f"actual_noise_cov: -1.0 has the variance -1; allowed: 0 for what agents are told, or {ANY}",
+        {"assumed_noise_cov": -1.0},
+        f"assumed_noise_cov: -1.0 has the variance -1; allowed: 0 for the truth, or {ANY}",
     ),
     "drift": (
         {"drift_cov": [1.0, 0.0]},
@@ -331,8 +333,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "drift none": ({"drift_cov": None}, "drift_cov: None is not made of numbers; allowed: 0 for"),
     "drift false": ({"drift_cov": False}, "drift_cov: False is not made of numbers; allowed: 0 for"),
     "drift text": ({"drift_cov": "0"}, "drift_cov: 0 is not made of numbers; allowed: 0 for"),
-    "ragged": ({"actual_noise_cov": [[1.0], [1.0, 2.0]]}, "actual_noise_cov: [[1.0], [1.0, 2.0]] is ragged"),
-    "zeros": ({"actual_noise_cov": [0.0, 0.0]}, "actual_noise_cov: [0.0, 0.0] has the variance 0"),
+    "ragged": (
+        {"assumed_noise_cov": [[1.0], [1.0, 2.0]]},
+        "assumed_noise_cov: [[1.0], [1.0, 2.0]] is ragged",
+    ),
+    "zeros": ({"assumed_noise_cov": [0.0, 0.0]}, "assumed_noise_cov: [0.0, 0.0] has the variance 0"),
     "both": ({"tails": 3, "missing": 0.2}, "missing: 0.2; allowed: 0 where noise has heavy tails"),
 }
 
@@ -346,9 +351,9 @@ def test_bad_values_are_refused_by_name(case: str) -> None:
 
 
 ODD = [
-    {"tails": 4, "actual_noise_cov": 0.7},
+    {"tails": 4, "assumed_noise_cov": 0.7},
     {"missing": 0.25, "drift_cov": [0.1, 0.2], "drift_rounds": 30},
-    {"revealed": 0.5, "reveal_delay": 3, "actual_noise_cov": [[1.0, 0.2], [0.2, 2.0]]},
+    {"revealed": 0.5, "reveal_delay": 3, "assumed_noise_cov": [[1.0, 0.2], [0.2, 2.0]]},
 ]
 
 

@@ -30,10 +30,10 @@ def hypotheses(
     the told ones).
 
     >>> import unfog
-    >>> problem = unfog.GaussianProblem(dim=2, actions=5, actual_noise_cov=5.0)
+    >>> problem = unfog.GaussianProblem(dim=2, actions=5, noise_cov=5.0, assumed_noise_cov=1.1)
     >>> found = unfog.hypotheses(problem, rounds=100, trials=10)
     >>> last = found.isel(round=-1).mean("trial")
-    >>> size = last.groupby("size").sum()  # by how large the noise is, as a multiple of what was told
+    >>> size = last.groupby("size").sum()  # by how large the noise is, as a multiple of what agents assume
     >>> size.idxmax().round(1).item()
     5.0
     """

@@ -6,7 +6,7 @@ name alone. Only where two such names of one figure fall on the same colour does
 take the next.
 
 The fields of a problem have words for axes and the titles of panels. Some values do not mean what they say:
-an actual size of the noise of 0 says that the noise is as agents were told. They have words of their own in
+an assumed size of the noise of 0 says that agents assume the truth. They have words of their own in
 figures and tables, and are never drawn at zero.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 WORDS = {
     "action_law": "how arms are drawn",
     "actions": "number of arms",
-    "actual_noise_cov": "true size of the noise",
+    "assumed_noise_cov": "size of the noise that agents assume",
     "after": "numbers seen after the decision",
     "after_var": "size of the noise of what is seen after",
     "before": "numbers seen before the decision",
@@ -70,8 +70,8 @@ WORDS = {
     "units": "number of sensors",
     "white": "size of fresh noise",
 }
-APART = {"actual_noise_cov": "as told", "tails": "Gaussian", "prior_contexts": "all"}  # what 0 means
-ASSUMED_FIELDS = {"actual_noise_cov": "noise_cov"}  # the field with the value that agents were told
+APART = {"assumed_noise_cov": "the truth", "tails": "Gaussian", "prior_contexts": "all"}  # what 0 means
+TRUE_FIELDS = {"assumed_noise_cov": "noise_cov"}  # the field with the true value
 
 PAPER = {"alg1": "Algorithm 1", "alg2": "Algorithm 2"}
 FIRST = "unfog"  # the agent that is recommended: in front, and first in every legend
@@ -183,7 +183,7 @@ def plain(field: str) -> str:
 
 
 def value(field: str, text: str) -> str:
-    """A value in words: `as told` for an actual size of the noise of 0."""
+    """A value in words: `the truth` for an assumed size of the noise of 0."""
     return APART[field] if apart(field, text) else text
 
 
@@ -205,9 +205,9 @@ def apart(field: str, text: str) -> bool:
 
 
 def assumed_value(field: str, problem: Mapping[str, Any]) -> float | None:
-    """The number that a special value stands for: what agents were told, if that is a number."""
-    assumed = problem.get(ASSUMED_FIELDS.get(field, ""))
-    return float(assumed) if isinstance(assumed, int | float) and not isinstance(assumed, bool) else None
+    """The number that a special value stands for: what agents assume, if that is a number."""
+    value = problem.get(TRUE_FIELDS.get(field, ""))
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:

@@ -275,12 +275,16 @@ class Composed(KnowledgeFields, ChannelFields, ABC):
     @cached_property
     def _parts(self) -> Parts:
         parts = self._compose()
-        has_actual_noise = parts.channel.noise_cov is not parts.known.noise_cov
-        if self.trouble_from and has_actual_noise and isinstance(parts.contexts, Atoms):
-            allowed = "0 where contexts are drawn from a sample and actual_noise_cov is given"
+        if self.trouble_from and parts.channel.is_misspecified and isinstance(parts.contexts, Atoms):
+            allowed = "0 where contexts are drawn from a sample and assumed_noise_cov is given"
             raise InputError("trouble_from", self.trouble_from, allowed)
-        known = add_knowledge(self, parts.known, parts.contexts, parts.channel)
+        known = self._assume(parts.known, parts.channel)
+        known = add_knowledge(self, known, parts.contexts, parts.channel)
         return parts._replace(known=known._replace(groups=effect_groups(parts.arms.one())))
+
+    def _assume(self, known: Knowledge, channel: Measurement) -> Knowledge:
+        """What agents know, with the noise that they assume."""
+        return known._replace(noise_cov=channel.known.noise_cov)
 
     @cached_property
     def _prior(self) -> Belief:

@@ -15,11 +15,12 @@ random at one share is shown at every larger one, in runs that have everything e
 
 A channel may do more than add a bias and Gaussian noise:
 
-    actual noise   the noise has another covariance than agents are told
+    assumed noise  agents are told another covariance of the noise than it has
     tails          it is Student's t, with this number of degrees of freedom and that covariance as its scale
     missing        every coordinate of chat is lost with this probability, and reads mu_c
     drift          the bias walks, gamma_t = gamma_{t-1} + N(0, Sigma_drift), for `drift_rounds` rounds
-    trouble from   the other noise and the walk begin in this round; before it the channel is as told
+    trouble from   the noise of this covariance and the walk begin in this round; before it the
+                   channel is as assumed
 
 Errors can also come from a record, one row a round, in place of noise and a bias that are drawn; coordinates
 may be lost and drift be added all the same.
@@ -124,7 +125,7 @@ def _grows(share: float, number: Ints, like: Array) -> Array:
 class ChannelFields(RevealFields):
     """What agents are not told of the channel: the fields that every world has."""
 
-    actual_noise_cov: Numbers = 0.0
+    assumed_noise_cov: Numbers = 0.0
     tails: int = 0
     missing: float = 0.0
     drift_cov: Numbers = 0.0
@@ -143,10 +144,10 @@ class KnowledgeFields:
 class Measurement(NamedTuple):
     """A channel with everything that can be computed in advance."""
 
-    known: Knowledge  # as agents are told
+    known: Knowledge  # as agents are told: with the assumed noise
     noise_cov: Array  # (d, d)  as it is
     noise_root: Array  # (d, d)
-    believed_root: Array  # (d, d)  of the noise as agents are told of it
+    assumed_root: Array  # (d, d)  of the noise that agents assume
     bias_root: Array  # (d, d)
     drift_root: Array | None  # (d, d)
     errors: Array | None  # (n, d)  of a record, in place of the bias and the noise
@@ -159,6 +160,11 @@ class Measurement(NamedTuple):
     drift_rounds: int
     trouble_from: int
     together: int = 1  # how many coordinates next to each other get lost together
+
+    @property
+    def is_misspecified(self) -> bool:
+        """Whether agents assume another covariance of the noise than it has."""
+        return self.noise_cov is not self.known.noise_cov
 
     def normals(self) -> int:
         """Standard normals of a round: d for the noise, used or not, and those for tails and lost values."""
@@ -204,24 +210,26 @@ def make_measurement(fields: ChannelFields, known: Knowledge, errors: Array | No
     0.1
     """
     check_channel(fields)
-    actual = _read_covariance("actual_noise_cov", fields.actual_noise_cov, known)
+    assumed = _read_covariance("assumed_noise_cov", fields.assumed_noise_cov, known)
     drift = _read_covariance("drift_cov", fields.drift_cov, known)
-    for field, is_set in (("tails", fields.tails), ("actual_noise_cov", actual is not None)):
+    for field, is_set in (("tails", fields.tails), ("assumed_noise_cov", assumed is not None)):
         if is_set and errors is not None:
             raise InputError(field, getattr(fields, field), "0 where errors come from the data")
-    noise = known.noise_cov if actual is None else actual
+    noise = known.noise_cov
+    if assumed is not None and not np.array_equal(assumed, noise):
+        known = known._replace(noise_cov=assumed)
     return Measurement(
         known=known,
         noise_cov=noise,
         noise_root=from_moments(noise[0], noise).root,
-        believed_root=from_moments(noise[0], known.noise_cov).root,
+        assumed_root=from_moments(noise[0], known.noise_cov).root,
         bias_root=from_moments(noise[0], known.bias_cov).root,
         drift_root=None if drift is None else from_moments(drift[0], drift).root,
         errors=None if errors is None else np.where(np.isnan(errors), 0.0, errors),
         measured=None if errors is None or not np.isnan(errors).any() else 1.0 - np.isnan(errors),
         shrinkage=knowledge.shrinkage(known.context_mean, known.context_cov, noise),
         heavy=student.noise(noise, fields.tails) if fields.tails else None,
-        plain=actual is None and drift is None and not fields.tails and not fields.missing,
+        plain=known.noise_cov is noise and drift is None and not fields.tails and not fields.missing,
         tails=int(fields.tails),
         missing=float(fields.missing),
         drift_rounds=int(fields.drift_rounds),
@@ -265,7 +273,7 @@ def _read_covariance(field: str, value: Numbers, known: Knowledge) -> Array | No
     try:
         return validation.covariance(field, value, known.context_mean.shape[0])
     except InputError as error:
-        meaning = "the bias to stay" if field == "drift_cov" else "what agents are told"
+        meaning = "the bias to stay" if field == "drift_cov" else "the truth"
         raise InputError(field, error.value, f"0 for {meaning}, or {error.allowed}") from None
 
 
@@ -281,7 +289,7 @@ def emit(
     extra = normals[..., dim:]
     if channel.errors is None:
         noise = matvec(
-            _current(channel, channel.noise_root, channel.believed_root, number, xp), normals[..., :dim]
+            _current(channel, channel.noise_root, channel.assumed_root, number, xp), normals[..., :dim]
         )
     else:
         noise = xp.asarray(channel.errors)[row]
@@ -299,12 +307,12 @@ def emit(
     return Emission(context, noisy, None if channel.drift_root is None else bias, mask)
 
 
-def _current(channel: Measurement, actual: Array, believed: Array, number: Ints | None, xp: Any) -> Array:
-    """The matrix (d, d) that holds in a round: the believed one until the trouble begins, then the actual."""
-    actual, believed = xp.asarray(actual), xp.asarray(believed)
+def _current(channel: Measurement, true: Array, assumed: Array, number: Ints | None, xp: Any) -> Array:
+    """The matrix (d, d) that holds in a round: the assumed one until the trouble begins, then the true."""
+    true, assumed = xp.asarray(true), xp.asarray(assumed)
     if number is None or channel.trouble_from == 0:
-        return actual
-    current: Array = xp.where((xp.asarray(number) >= channel.trouble_from)[..., None, None], actual, believed)
+        return true
+    current: Array = xp.where((xp.asarray(number) >= channel.trouble_from)[..., None, None], true, assumed)
     return current
 
 
@@ -363,7 +371,7 @@ def _sample(number: int, sample: Array | None, contexts: Contexts) -> Array:
 
 
 def _mixture(number: int, known: Knowledge, contexts: Contexts, channel: Measurement) -> Mixture:
-    """A mixture fitted to noisy contexts, which have the actual noise; the fit assumes the believed one."""
+    """A mixture fitted to noisy contexts, which have the true noise; the fit assumes what agents assume."""
     if isinstance(contexts, Rows):
         raise InputError("prior_noisy_contexts", number, "0 where contexts come from a record")
     least = COMPONENTS * (len(known.context_mean) + 1)

@@ -23,6 +23,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.channel.dynamics import Dynamics, Moving
+from unfog.channel.knowledge import Knowledge
 from unfog.features.base import MapBuilder
 from unfog.maths.arrays import Array, Ints, matvec
 from unfog.maths.gaussian import singular_root
@@ -31,7 +32,7 @@ from unfog.validation import InputError, Numbers, check_keywords
 from unfog.worlds import contexts, measurement
 from unfog.worlds.composed import Composed, Noisy, Parts, arms, described
 from unfog.worlds.contexts import UnitFields, assumed_law
-from unfog.worlds.measurement import check_share
+from unfog.worlds.measurement import Measurement, check_share
 from unfog.worlds.problem import Draws, Emission, Truth
 
 PARTS = ("fast", "level", "bias", "error")
@@ -242,7 +243,7 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
 
     For constants of time see `MovementFields`, for the others `GaussianProblem`.
 
-    The white part is the channel's noise: `actual_noise_cov`, `tails` and `missing` are about it alone. The
+    The white part is the channel's noise: `assumed_noise_cov`, `tails` and `missing` are about it alone. The
     bias moves by fields of its own, and `drift_cov` is refused.
 
     >>> import unfog
@@ -277,6 +278,15 @@ class TemporalProblem(UnitFields, MovementFields, Composed):
         white = measurement.make_measurement(self, known._replace(noise_cov=self.white))
         known = known._replace(dynamics=dynamics if self.tell_dynamics else None)
         return Parts(known, assumed_law(known), white, arm_set, payoff, units=owners)
+
+    def _assume(self, known: Knowledge, channel: Measurement) -> Knowledge:
+        """What agents know, with the white part that they assume."""
+        if not channel.is_misspecified:
+            return known
+        white, error, dynamics = channel.known.noise_cov, self.dynamics.error, known.dynamics
+        noise = white + (np.zeros_like(white) if error is None else error.cov)
+        assumed = None if dynamics is None else dynamics._replace(white=white)
+        return known._replace(noise_cov=noise, dynamics=assumed)
 
     def _check(self, number: int) -> None:
         """Raise InputError for courses that are too large, and for fields without a meaning here."""

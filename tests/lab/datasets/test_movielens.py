@@ -224,7 +224,7 @@ def test_defaults_are_the_papers() -> None:
         "noise_cov": 0.1,
         "bias_cov": 0.6,
         "reward_var": 0.01,
-        "actual_noise_cov": 0.0,
+        "assumed_noise_cov": 0.0,
         "tails": 0,
         "missing": 0.0,
         "drift_cov": 0.0,

@@ -94,7 +94,7 @@ CHANNELS: dict[str, dict[str, Any]] = {
     "tails": {"tails": 3},
     "units": {"units": 3},
     "absurd rewards": {"reward_outliers": 0.05, "reward_outlier": 1e3},
-    "other noise": {"actual_noise_cov": 9.0, "trouble_from": 50},
+    "other noise": {"noise_cov": 9.0, "assumed_noise_cov": 0.5, "trouble_from": 50},
     "steady": {"steady": True},
     "given actions": {"actions": [[0.1, 2.0], [-1.0, 0.3], [0.5, 0.5], [1.5, -1.0], [0.0, 0.2]]},
 }
