@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterator
 
-# Here programs are compiled far more often than they run: half of the time goes to what makes them fast.
+# Here programs are compiled far more often than they run: most of the time goes to what makes them fast.
 os.environ.setdefault(
-    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    " --xla_cpu_use_fusion_emitters=false",
 )
 
 import jax
