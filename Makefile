@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # One thread for each process: tests run side by side, and small matrices gain nothing from more. A file is
-# run by one process, so that what its tests share is made once.
+# run by one process, so that what its tests share is made once; tests/conftest.py puts the files in order.
 # Tests that need a database or a browser find them where `make services` has written that it started them.
 SERVICES := .services
 PYTEST := { [ ! -f $(SERVICES) ] || . ./$(SERVICES); }; OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+SPREAD := -n auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup services services-stop reproduce check test soak lint types contract near quick pytest kernels kernel bench compare docs pin clean
 
@@ -42,7 +43,8 @@ reproduce: $(VENV)/lab.stamp  ## run the default experiments, print their tables
 
 check: lint types contract near  ## the fast loop: lint, types, imports contract, quick tests beside what changed and of the maths
 
-test: lint types contract pytest  ## everything that must hold: lint, types, imports contract, tests
+test: lint contract  ## everything that must hold: lint, types, imports contract, tests
+	@$(MAKE) --no-print-directory --jobs=2 types pytest
 
 soak: setup  ## what takes long, and how long each took: CONTRIBUTING.md lists it
 	@$(PYTEST) -m soak --durations=0 --durations-min=1
@@ -58,13 +60,13 @@ contract: setup
 	@$(BIN)/lint-imports
 
 near: setup
-	@$(PYTEST) -n auto --dist loadfile -m "not slow and not soak" $$($(BIN)/python tests/near.py)
+	@$(PYTEST) $(SPREAD) -m "not slow and not soak" $$($(BIN)/python tests/near.py)
 
 quick: setup  ## all quick tests
-	@$(PYTEST) -n auto --dist loadfile -m "not slow and not soak"
+	@$(PYTEST) $(SPREAD) -m "not slow and not soak"
 
 pytest: setup
-	@$(PYTEST) -n auto --dist loadfile
+	@$(PYTEST) $(SPREAD)
 
 # Sums are rounded otherwise on another processor: see tests/kernels.py for those that this one can play.
 KERNELS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python tests/kernels.py

@@ -1,7 +1,12 @@
-"""Double precision in JAX, the same hypothesis cases every time, and a problem on which formulas can fail."""
+"""Double precision in JAX, the same hypothesis cases every time, and a problem on which formulas can fail.
+
+Where several processes run the tests, the files that take longest come first.
+"""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 # Here programs are compiled far more often than they run: most of the time goes to what makes them fast.
 os.environ.setdefault(
@@ -25,6 +30,40 @@ __all__ = ["postgres", "postgres_database"]  # fixtures for all
 jax.config.update("jax_enable_x64", True)
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 settings.load_profile("fixed")
+
+LONGEST = (  # files that take ten seconds or more, except the last few
+    "docs/test_site_seen.py",
+    "simulation/engines/test_jax.py",
+    "docs/test_snippets.py",
+    "simulation/executors/test_local_processes.py",
+    "agents/baselines/test_every_baseline.py",
+    "simulation/engines/numba/test_engine.py",
+    "simulation/executors/test_ray.py",
+    "simulation/executors/test_dask.py",
+    "simulation/test_play.py",
+    "simulation/engines/test_cuda.py",
+    "docs/test_gallery.py",
+    "live/test_recovery.py",
+    "cli/test_commands.py",
+    "packaging/test_package.py",
+    "lab/datasets/test_movielens_worlds.py",
+    "agents/test_engine_neutral.py",
+    "paper/test_posterior.py",
+    "lab/test_runs.py",
+    "serve/test_page_used.py",
+    "serve/test_kill.py",
+    "docs/test_notebook.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Several processes then end at the same time: next come files with many slow tests, then all others."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    tests = Path(__file__).parent
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    ranks = {tests / name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (ranks.get(item.path, len(ranks)), -slow[item.path]))
 
 
 @pytest.fixture

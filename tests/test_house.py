@@ -6,6 +6,7 @@ from pathlib import Path
 
 import unfog
 from tests import house_map
+from tests.conftest import LONGEST
 from tests.each import each
 
 SOURCE = Path(unfog.__file__).parent
@@ -69,6 +70,10 @@ def test_retired_words_stay_retired(word: str) -> None:
 def test_the_catalog_says_product_where_it_means_it() -> None:
     assert [where for where, line in lines("lab/catalog", ending="toml") if '"linear"' in line] == []
     assert len(list(CATALOG.glob("*.toml"))) > 10
+
+
+def test_the_files_that_take_longest_are_there() -> None:
+    assert [name for name in LONGEST if not (SOURCE.parents[1] / "tests" / name).is_file()] == []
 
 
 def test_the_map_of_the_house_is_that_of_the_tree() -> None:
