@@ -72,7 +72,7 @@ def curves() -> Curves:
     return run()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_size_of_a_batch_changes_no_bit(curves: Curves) -> None:
     assert same_bits(run(chunk=3), curves)
 

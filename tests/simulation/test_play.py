@@ -39,8 +39,8 @@ def curves() -> Curves:
     return run(EVERY)
 
 
-@pytest.mark.parametrize("chunk", [pytest.param(1, marks=pytest.mark.soak), 7])
-@pytest.mark.slow
+@pytest.mark.parametrize("chunk", [1, 7])
+@pytest.mark.soak
 def test_the_size_of_a_batch_changes_no_bit(chunk: int, curves: Curves) -> None:
     assert same_bits(run(EVERY, chunk=chunk), curves)
 
