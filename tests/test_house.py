@@ -32,8 +32,13 @@ RETIRED: dict[str, list[str]] = {
         "arm = player.pull(list(range(world.action_space.n)), context)",
     ],
     "reveals": [],
+    "take_in": [],
     "tape": [],
+    "thaw": [],
     "think": [],
+    "unshadow": [],
+    "vital": [],
+    "voided": [],
     "walker": [],
 }
 

@@ -566,7 +566,7 @@ def test_others_are_served_while_a_log_is_taken_in(tmp_path: Path) -> None:
         found = threading.Thread(target=lambda: seen.append(first.decide([1.0, 0.0]).arm))
         found.start()
         found.join(10)
-        with pytest.raises(StoreError, match=r"the log of 'copy' is being taken in; ask again"):
+        with pytest.raises(StoreError, match=r"the log of 'copy' is being imported; retry"):
             problem(store, "copy")
         yield from lines[1:]
 

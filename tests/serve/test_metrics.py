@@ -101,7 +101,7 @@ def test_counts_are_of_this_process_alone(tmp_path: Path) -> None:
             ("walks", "decide", "done"): 1,
         }
         store.import_events(list(store.export("walks")), "again")
-        assert store.processor.written["again", "decide", "taken in"] == 1
+        assert store.processor.written["again", "decide", "imported"] == 1
     with unfog.live.open(tmp_path / "a.unfog") as store:
         store.problem("walks").belief()
         assert dict(store.processor.written) == {}

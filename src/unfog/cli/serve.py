@@ -95,7 +95,7 @@ def command(
     max_bulk: Annotated[
         int,
         typer.Option(
-            metavar="BYTES", min=1024, max=1 << 34, help="The largest log, or table, that is taken in."
+            metavar="BYTES", min=1024, max=1 << 34, help="The largest log, or table, that is imported."
         ),
     ] = 64 << 20,
     demo: Annotated[

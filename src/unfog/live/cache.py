@@ -92,7 +92,7 @@ class StateCache:
     def check_not_reserved(self, name: str) -> None:
         """Raise ImportInProgressError if the log of this problem is being imported."""
         if name in self._reserved:
-            raise ImportInProgressError(f"the log of {name!r} is being taken in; ask again when that is done")
+            raise ImportInProgressError(f"the log of {name!r} is being imported; retry when that is done")
 
     def held(self, name: str) -> StateCopy:
         """A copy of a state, and the last row of the log that is in it. Takes the lock."""

@@ -212,7 +212,7 @@ class Processor:
             epoch = self.log.epoch
             ticket = self.log.add(rows)
             for row in rows:
-                self._counted.add(row.seq, epoch, (name, row.kind, "taken in"))
+                self._counted.add(row.seq, epoch, (name, row.kind, "imported"))
             self.cache.drop(name)
         self.log.commit(ticket, epoch)
 

@@ -206,14 +206,14 @@ def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
 
 
 def import_events(call: Call) -> dict[str, Any]:
-    """Take in a log that was exported, under the name in the address; what is there is passed over."""
+    """Import an exported log under the name in the address; events that are there are skipped."""
     name, text = check_problem_name("name", call.name), call.body
     count = call.store.import_events(text.splitlines(), name, allow_modules=call.settings.allow_modules)
     return {"problem": name, "events": count}
 
 
 def import_decisions(call: Call) -> dict[str, Any]:
-    """Take in decisions that were made elsewhere, from a table; where a row is refused, so are all."""
+    """Import logged decisions from a table; if one row is refused, all are."""
     body: Table = call.body
     return {"problem": call.name, "decisions": from_table(call.problem, StringIO(body.table, newline=""))}
 

@@ -82,7 +82,7 @@ def import_log(
     ] = None,
     sync: Sync = "full",
 ) -> None:
-    """Take in an export, into a store that is made if need be; or decisions of others from a table."""
+    """Import an export, into a store that is created if need be; or logged decisions from a table."""
     with _open_lines(file) as lines:
         if file.endswith(".csv"):
             _import_table(store, file, lines, name, sync)

@@ -1,15 +1,15 @@
 """A table of decisions as a log: a data frame, a mapping of columns, or a CSV file.
 
 A row is a decision. Empty cells mean lost coordinates of contexts and unknown true contexts; elsewhere they
-are refused. A table that `unfog live table` wrote says what became of each decision: those without a reward
-that was learnt are left out, and counted.
+are refused. A table that `unfog live export --csv` wrote says what became of each decision: those without a
+reward that was learnt are left out, and counted.
 
 Arguments, or a few lines of TOML, say which column is what (`Columns`):
 
     context = ["steps_today", "sleep_hours"]     reward = "walked"
     arm = "message"                              probability = "p"
 
-Columns that are not named there are looked for under the names that `unfog live table` writes:
+Columns that are not named there are looked for under the names that `unfog live export --csv` writes:
 `context.<name>`, `true.<name>`, arm, reward, probability, time, unit; and `probability.<arm>` for the
 probabilities of every arm.
 
