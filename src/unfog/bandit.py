@@ -13,7 +13,7 @@ from unfog import validation
 from unfog.live import config, erasure, saved, snapshot, transfer
 from unfog.live.backend import LAST, Row
 from unfog.live.commands import Command
-from unfog.live.config import GivenTerms, with_terms
+from unfog.live.config import ProblemOptions, show_options
 from unfog.live.errors import StoreError
 from unfog.live.history import number_of
 from unfog.live.log import EventLog
@@ -46,14 +46,14 @@ class Bandit(Problem):
     'learnt'
     """
 
-    @with_terms
+    @show_options
     def __init__(
         self,
         *,
         name: str = "bandit",
         keep: int | None = None,
         clock: Callable[[], float] | None = None,
-        **terms: Unpack[GivenTerms],
+        **terms: Unpack[ProblemOptions],
     ) -> None:
         """State a problem, with the options of `Store.problem`. `keep` says of how many decisions the events
         are kept, if not of all; `name` is for figures and exports; `clock` replaces the machine's.

@@ -9,7 +9,7 @@ import pytest
 
 from unfog.cli import main
 from unfog.live import Store
-from unfog.live.config import FIELDS, Terms, written
+from unfog.live.config import FIELDS, ProblemConfig, written
 from unfog.serve import Client
 from unfog.serve.openapi import document
 
@@ -25,7 +25,7 @@ def test_a_signature_has_every_term_with_its_default(function: Any) -> None:
 
 
 def test_a_body_has_every_term_with_its_default() -> None:
-    model = document()["components"]["schemas"]["Terms"]
+    model = document()["components"]["schemas"]["CreateProblemBody"]
     told = {name: one["default"] for name, one in model["properties"].items() if name != "name"}
     assert list(told.items()) == list(DEFAULTS.items())
     assert model["required"] == ["name"]
@@ -34,7 +34,7 @@ def test_a_body_has_every_term_with_its_default() -> None:
 def test_the_log_has_every_term() -> None:
     """And a default that is given is as one that is not."""
     body = written({"context": ["x"], "arms": ["a"], "seed": 1})
-    assert tuple(body) == Terms._fields == (*FIELDS, "module_hashes", "uid")
+    assert tuple(body) == ProblemConfig._fields == (*FIELDS, "module_hashes", "uid")
     again = written(DEFAULTS | {"context": ["x"], "arms": ["a"], "seed": 1})
     assert again == body | {"uid": again["uid"]}
 

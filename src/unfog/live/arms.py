@@ -16,7 +16,7 @@ import numpy as np
 
 from unfog import validation
 from unfog.features import FeatureMap
-from unfog.live.config import Made
+from unfog.live.config import PreparedProblem
 from unfog.live.requests import DecisionRequest
 from unfog.maths.arrays import Array
 from unfog.validation import InputError
@@ -25,7 +25,7 @@ from unfog.validation import InputError
 class Arms:
     """All arms that the problem ever had, in the order in which they came."""
 
-    def __init__(self, config: Made) -> None:
+    def __init__(self, config: PreparedProblem) -> None:
         """Begin with the arms that the problem was created with."""
         self.made, self.vectors = config, dict(config.terms.arms)
         self.features = config.first()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from unfog.live import snapshot
-from unfog.live.config import Made
+from unfog.live.config import PreparedProblem
 from unfog.live.errors import ImportInProgressError, StoreError
 from unfog.live.log import EventLog
 from unfog.live.snapshot import StateCopy, apply_rows
@@ -25,7 +25,9 @@ SNAPSHOT_EVERY = 10_000  # events
 class StateCache:
     """The states of one log."""
 
-    def __init__(self, log: EventLog, lock: threading.RLock, config_of: Callable[[str], Made]) -> None:
+    def __init__(
+        self, log: EventLog, lock: threading.RLock, config_of: Callable[[str], PreparedProblem]
+    ) -> None:
         """Start without states; `config_of` returns the configuration of a problem."""
         self.epoch = log.epoch  # of the log, in which the states were built
         self.saving = threading.Lock()  # held while a snapshot is written, and while a unit is erased

@@ -1,8 +1,8 @@
 """The terms of a live problem: checked, written as JSON, and turned into what its agents need.
 
 The terms are the first event of a problem's log. Whenever the problem is opened they are read from there, so
-that the terms that are used are those that were written. `Made` turns them into units, features, knowledge
-and agents.
+that the terms that are used are those that were written. `PreparedProblem` turns them into units, features,
+knowledge and agents.
 
 Spans of time may be given as people write them: "30m", "7d", or 90 (seconds).
 
@@ -144,7 +144,7 @@ def _check_reward_range(field: str, value: Any, rewards: str) -> list[float] | N
 
 
 def _check_prior(field: str, value: Any) -> Any:
-    """The value as numbers; their shape is checked by `Made`, which knows the size of theta."""
+    """The value as numbers; their shape is checked by `PreparedProblem`, which knows the size of theta."""
     return validation.numbers(field, value, "a number, a list or a matrix of numbers").tolist()
 
 
@@ -211,7 +211,7 @@ class Field(NamedTuple):
         return self.check(name, value, *(terms[other] for other in self.needs))
 
 
-class GivenTerms(TypedDict, total=False):
+class ProblemOptions(TypedDict, total=False):
     """The terms as a caller passes them. Stores, services, clients and the command line use this table."""
 
     context: Annotated[Sequence[str], Field("names or null", _check_context)]
@@ -250,18 +250,18 @@ class GivenTerms(TypedDict, total=False):
 
 
 FIELDS: dict[str, Field] = {
-    name: kind.__metadata__[0] for name, kind in get_type_hints(GivenTerms, include_extras=True).items()
+    name: kind.__metadata__[0] for name, kind in get_type_hints(ProblemOptions, include_extras=True).items()
 }
 
 
-def with_terms(function: Function) -> Function:
+def show_options(function: Function) -> Function:
     """Make `help` and `inspect.signature` show each term that a function takes, with its default."""
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     own_options = [p for p in own if p.kind is p.KEYWORD_ONLY]
     terms = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=FIELDS[name].default, annotation=kind)
-        for name, kind in get_type_hints(GivenTerms).items()
+        for name, kind in get_type_hints(ProblemOptions).items()
     ]
     vars(function)["__signature__"] = signature.replace(
         parameters=[*(p for p in own if p not in own_options), *terms, *own_options]
@@ -269,7 +269,7 @@ def with_terms(function: Function) -> Function:
     return function
 
 
-class Terms(NamedTuple):
+class ProblemConfig(NamedTuple):
     """The terms, as they are used."""
 
     context: tuple[str, ...]  # names of the coordinates
@@ -295,7 +295,7 @@ class Terms(NamedTuple):
     uid: str  # of this problem, for ids of its decisions
 
     @classmethod
-    def read(cls, body: Mapping[str, Any]) -> "Terms":
+    def read(cls, body: Mapping[str, Any]) -> "ProblemConfig":
         """Read terms from the body of a problem's first event."""
         fields = {name: body[name] for name in cls._fields}
         fields["context"] = tuple(fields["context"])
@@ -449,10 +449,10 @@ ORDINARY = (
 )
 
 
-class Made:
+class PreparedProblem:
     """A problem's configuration, from its terms: units, features, knowledge and agents."""
 
-    def __init__(self, terms: Terms, *, new: bool = True) -> None:
+    def __init__(self, terms: ProblemConfig, *, new: bool = True) -> None:
         """Raise InputError if terms do not go together or, for a new problem, need too much memory."""
         self.terms, d = terms, len(terms.context)
         channel = terms.channel

@@ -35,7 +35,7 @@ import numpy as np
 
 from unfog.channel.channel import Units
 from unfog.live.backend import Row
-from unfog.live.config import Terms
+from unfog.live.config import ProblemConfig
 from unfog.live.log import EventLog
 from unfog.live.monitoring import Track
 from unfog.maths.arrays import Array, Ints
@@ -148,7 +148,7 @@ class Kept(NamedTuple):
 class RecentDecisions:
     """The newest decisions of one problem with their rewards and true contexts. Threads may share it."""
 
-    def __init__(self, log: EventLog, name: str, terms: Terms) -> None:
+    def __init__(self, log: EventLog, name: str, terms: ProblemConfig) -> None:
         """Start empty; the log is read when the decisions are needed."""
         self._log, self._name, self._terms = log, name, terms
         self._layout, self._lock = Layout(len(terms.context)), threading.Lock()

@@ -30,7 +30,7 @@ from unfog.agents.runner import Law
 from unfog.channel import innovations
 from unfog.channel.innovations import Innovations
 from unfog.features import Context
-from unfog.live.config import Made
+from unfog.live.config import PreparedProblem
 from unfog.live.pending import PendingDecision
 from unfog.maths.arrays import Array
 from unfog.maths.statistics import normal_reach
@@ -339,7 +339,7 @@ def _append_sample(rows: Array, now: Array) -> Array:
 class Watch:
     """Counts, coverage, the alarm, and samples of beliefs."""
 
-    def __init__(self, config: Made, expects: bool) -> None:
+    def __init__(self, config: PreparedProblem, expects: bool) -> None:
         """Start before the first event; `expects`: whether the agent predicts readings."""
         dim, arms = len(config.terms.context), len(config.terms.arms)
         self.tallies: Tallies = none_yet(dim, max(arms, 1))

@@ -26,7 +26,7 @@ from unfog.live.arms import Arms
 from unfog.live.backend import LAST, Row
 from unfog.live.cache import StateCache
 from unfog.live.commands import Command, Event, Expire
-from unfog.live.config import Made, Terms, channel_needed, check_unchanged
+from unfog.live.config import PreparedProblem, ProblemConfig, channel_needed, check_unchanged
 from unfog.live.errors import ConflictError, InternalError, KeyForgottenError, NotFoundError, StoreError
 from unfog.live.history import RecentDecisions
 from unfog.live.log import EventLog
@@ -138,7 +138,7 @@ class Processor:
         """`log` must be open; `clock` replaces the machine's."""
         self.log = log
         self.lock = threading.RLock()
-        self._configs: dict[str, Made] = {}
+        self._configs: dict[str, PreparedProblem] = {}
         self.cache = StateCache(log, self.lock, self.made)
         self._clock = MonotonicClock(clock)
         self._rings: dict[str, RecentDecisions] = {}
@@ -164,9 +164,9 @@ class Processor:
     def create(self, name: str, body: dict[str, Any]) -> None:
         """Create a problem from the body of its first event. The caller holds the lock."""
         body = json.loads(json.dumps(body))
-        config = Made(Terms.read(body))
+        config = PreparedProblem(ProblemConfig.read(body))
         body = json.loads(json.dumps({**body, "channel": channel_needed(body["channel"], config.agent)}))
-        config = Made(Terms.read(body))
+        config = PreparedProblem(ProblemConfig.read(body))
         row = Row(self.log.last + 1, name, "problem", None, None, self.now(name), json.dumps(body))
         ticket, epoch = self.log.add([row]), self.log.epoch
         self.log.commit(ticket, epoch)
@@ -349,14 +349,14 @@ class Processor:
         """The store's own time; for a problem never before its last event."""
         return max(self._clock.now(), self.log.time_of(name))
 
-    def made(self, name: str) -> Made:
+    def made(self, name: str) -> PreparedProblem:
         """The configuration of a problem, from its terms."""
         config = self._configs.get(name)
         if config is None:
             with self.lock:
                 body = self.body(name)
                 check_unchanged(body, {})  # raises if the caller's own code has changed
-                config = self._configs[name] = Made(Terms.read(body), new=False)
+                config = self._configs[name] = PreparedProblem(ProblemConfig.read(body), new=False)
         return config
 
     def recent_decisions(self, name: str) -> RecentDecisions:

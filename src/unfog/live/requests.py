@@ -12,7 +12,7 @@ import numpy as np
 
 from unfog import validation
 from unfog._frames import read_row
-from unfog.live.config import Made, check_sd
+from unfog.live.config import PreparedProblem, check_sd
 from unfog.live.errors import ConflictError
 from unfog.maths.arrays import Array
 from unfog.validation import LARGEST, InputError, check_keywords, display, is_missing
@@ -98,7 +98,7 @@ class Receipt(NamedTuple):
 
 
 def check_request(
-    config: Made,
+    config: PreparedProblem,
     context: Any,
     unit: object = None,
     arms: Any = None,
@@ -181,7 +181,7 @@ def _check_probability(value: object, logged_arm: object) -> float:
     return chance
 
 
-def read(config: Made, request: dict[str, Any]) -> DecisionRequest:
+def read(config: PreparedProblem, request: dict[str, Any]) -> DecisionRequest:
     """The request as a round needs it, from its logged form."""
     context = request["context"]  # an imported one may have another order
     values = [context[name] for name in config.terms.context]
@@ -208,7 +208,7 @@ def read(config: Made, request: dict[str, Any]) -> DecisionRequest:
     )
 
 
-def _read_noise(config: Made, request: Mapping[str, Any]) -> Array | None:
+def _read_noise(config: PreparedProblem, request: Mapping[str, Any]) -> Array | None:
     """The noise covariance of this reading alone, (d, d), in the caller's units.
 
     Coordinates whose standard deviation was not given keep the noise of the channel.

@@ -23,7 +23,7 @@ import numpy as np
 
 from unfog import _codec
 from unfog.live.backend import Row
-from unfog.live.config import Made, module_hash
+from unfog.live.config import PreparedProblem, module_hash
 from unfog.live.errors import ReplayMismatchError, StoreError
 from unfog.live.log import EventLog
 from unfog.live.requests import REQUEST, read
@@ -74,7 +74,7 @@ def _rounding() -> str:
     return sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
 
-def snapshot_key(config: Made) -> str:
+def snapshot_key(config: PreparedProblem) -> str:
     """A hash of all that must be equal for a snapshot to be usable."""
     versions = (
         __version__,
@@ -119,7 +119,9 @@ class Replayed(NamedTuple):
     same: bool = True  # whether the state in memory equals that of the log, to the last bit
 
 
-def apply_rows(config: Made, rows: Iterable[Row], state: State | None = None) -> tuple[State, Replayed]:
+def apply_rows(
+    config: PreparedProblem, rows: Iterable[Row], state: State | None = None
+) -> tuple[State, Replayed]:
     """Apply events to a given state, or to a new one."""
     state = State(config) if state is None else state
     events = decisions = 0
@@ -131,7 +133,7 @@ def apply_rows(config: Made, rows: Iterable[Row], state: State | None = None) ->
     return state, Replayed(events, decisions, 0)
 
 
-def restore_state(log: EventLog, name: str, config: Made) -> tuple[State, int]:
+def restore_state(log: EventLog, name: str, config: PreparedProblem) -> tuple[State, int]:
     """The state of a problem, from a snapshot if one fits, and how many more events had to be read."""
     latest, state, after = log.snapshot(name), None, 0
     if latest is not None and latest[1] == snapshot_key(config):
@@ -151,7 +153,7 @@ def has_own_shadows(runners: Iterable[str]) -> bool:
     return any(module_hash("shadow", name) is not None for name in runners if name)
 
 
-def _read_state(config: Made, blob: bytes) -> State | None:
+def _read_state(config: PreparedProblem, blob: bytes) -> State | None:
     """The state in a snapshot; None if it cannot be read."""
     modules = [path.partition(":")[0] for path in (config.terms.agent, config.terms.features) if ":" in path]
     try:
@@ -170,7 +172,7 @@ def _read_state(config: Made, blob: bytes) -> State | None:
     return state
 
 
-def verify_rows(config: Made, rows: Iterable[Row], since: int = 0) -> tuple[State, Replayed]:
+def verify_rows(config: PreparedProblem, rows: Iterable[Row], since: int = 0) -> tuple[State, Replayed]:
     """Apply the events; recompute every decision after event `since` and compare it."""
     state, events, decisions, checks = State(config), 0, 0, 0
     for row in rows:
@@ -186,7 +188,7 @@ def verify_rows(config: Made, rows: Iterable[Row], since: int = 0) -> tuple[Stat
     return state, Replayed(events, decisions, checks)
 
 
-def _compare(config: Made, row: Row, was: dict[str, Any], now: dict[str, Any]) -> None:
+def _compare(config: PreparedProblem, row: Row, was: dict[str, Any], now: dict[str, Any]) -> None:
     """Raise ReplayMismatchError if a decision would come out differently today, by more than rounding."""
     before, after = _standardise(config, was), _standardise(config, now)
     for name in now:
@@ -195,7 +197,7 @@ def _compare(config: Made, row: Row, was: dict[str, Any], now: dict[str, Any]) -
             raise ReplayMismatchError(f"{what}, and would have {now[name]!r} if it were made again")
 
 
-def _standardise(config: Made, body: dict[str, Any]) -> dict[str, Any]:
+def _standardise(config: PreparedProblem, body: dict[str, Any]) -> dict[str, Any]:
     """A decision with all its numbers in standard units, so that one tolerance fits them all."""
     scales, scaled = dict(zip(config.terms.context, config.units.scale.tolist(), strict=True)), body.copy()
     # Variances are compared, not deviations: a variance that is zero but for rounding has a large root.

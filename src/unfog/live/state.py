@@ -30,7 +30,7 @@ from unfog.agents.runner import Law, Runner
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap
 from unfog.live.arms import Arms
-from unfog.live.config import Made, check_code
+from unfog.live.config import PreparedProblem, check_code
 from unfog.live.monitoring import Watch
 from unfog.live.pending import CompactDecision, PendingDecision, Windows
 from unfog.live.requests import REQUEST, DecisionRequest, read
@@ -54,7 +54,7 @@ class Choice(NamedTuple):
 class Runners(Mapping[str, Runner]):
     """The agents of a problem by name; first the one in charge."""
 
-    def __init__(self, config: Made, features: FeatureMap) -> None:
+    def __init__(self, config: PreparedProblem, features: FeatureMap) -> None:
         """Begin with the problem's own agent."""
         self._config = config
         self._runners = {PRIMARY: Runner(config.agent, config.knowledge(features), config.terms.seed)}
@@ -245,7 +245,7 @@ def _check_reading(runner: Runner, unit: str, moment: Moment, noise_field: str =
 class State:
     """The state of a problem: arms, agents, open decisions and statistics."""
 
-    def __init__(self, config: Made) -> None:
+    def __init__(self, config: PreparedProblem) -> None:
         """Begin before the first decision."""
         self.made, self.terms = config, config.terms
         self.arms = Arms(config)

@@ -11,7 +11,7 @@ from typing import Any, Self, Unpack
 
 from unfog import validation
 from unfog.live import config, erasure, snapshot, transfer
-from unfog.live.config import GivenTerms, with_terms
+from unfog.live.config import ProblemOptions, show_options
 from unfog.live.errors import NotFoundError, StoreError
 from unfog.live.log import EventLog
 from unfog.live.problem import Problem
@@ -62,8 +62,8 @@ class Store:
         """The names of all problems."""
         return self.processor.log.names()
 
-    @with_terms
-    def problem(self, name: str, **terms: Unpack[GivenTerms]) -> Problem:
+    @show_options
+    def problem(self, name: str, **terms: Unpack[ProblemOptions]) -> Problem:
         """The problem of this name; it is created if there is none yet and its terms are given.
 
         `context` names the coordinates, and `arms` the arms, with vectors where `features` need them

@@ -20,7 +20,7 @@ from unfog import validation
 from unfog.agents.catalogue import EVERY
 from unfog.live import config, requests, snapshot
 from unfog.live.backend import Row
-from unfog.live.config import Made, Terms, module_hash
+from unfog.live.config import PreparedProblem, ProblemConfig, module_hash
 from unfog.live.errors import ConflictError
 from unfog.live.requests import REQUEST, DecisionRequest
 from unfog.live.state import State
@@ -47,7 +47,7 @@ OUTCOMES = {
 ANSWER = ("arm", "probability", "agent_probabilities", "denoised", "sd")
 
 FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # those there must be, those there may be
-    "problem": (config.Terms._fields, ()),
+    "problem": (config.ProblemConfig._fields, ()),
     "decide": (("number", "context", *ANSWER), (*REQUEST, "pinned", "shadows")),
     "reward": (("value", "outcome"), ()),
     "reveal": (("context", "outcome"), ("believed",)),
@@ -129,7 +129,7 @@ def _import_reserved(
         if is_there:
             state, _ = snapshot.restore_state(log, name, processor.made(name))
         else:
-            state = State(Made(Terms.read(body_of(first[1]))))
+            state = State(PreparedProblem(ProblemConfig.read(body_of(first[1]))))
     _apply_events(state, pending, keys, Times(last, processor.now()))
     for start in range(0, len(pending), CHUNK):
         processor.append(name, [event for _, event in pending[start : start + CHUNK]])

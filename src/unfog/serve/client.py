@@ -23,7 +23,7 @@ from unfog._frames import is_frame, read_cells
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.live.backend import LAST
-from unfog.live.config import FIELDS, GivenTerms, Terms, check_fields_known, with_terms
+from unfog.live.config import FIELDS, ProblemConfig, ProblemOptions, check_fields_known, show_options
 from unfog.live.errors import NotFoundError, StoreError
 from unfog.live.frames import Events, check_no_columns, decide_rows, reward_rows
 from unfog.live.inspection import dataset_from_json
@@ -115,8 +115,8 @@ class Client:
         """The names of the problems that the key may read."""
         return [one["name"] for one in self.problems()]
 
-    @with_terms
-    def problem(self, name: str, **terms: Unpack[GivenTerms]) -> "RemoteProblem":
+    @show_options
+    def problem(self, name: str, **terms: Unpack[ProblemOptions]) -> "RemoteProblem":
         """The problem of this name; it is created if it does not exist and you pass its terms.
 
         The terms are those of `unfog.live.Store.problem`. If the problem exists, any
@@ -203,9 +203,9 @@ class RemoteProblem:
         return f"<live problem {self.name!r} of {self.client.url}>"
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> ProblemConfig:
         """The terms with which it was created: the first event of its log."""
-        return Terms.read(self.client.get(f"{self._path}/events", limit=1))
+        return ProblemConfig.read(self.client.get(f"{self._path}/events", limit=1))
 
     def decide(
         self,

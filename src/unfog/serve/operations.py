@@ -122,7 +122,7 @@ OPERATIONS = (
         handlers.create,
         "/v1/problems",
         "admin",
-        schemas.Terms,
+        schemas.CreateProblemBody,
         problem_field="name",
         may_create=True,
         created_field="created",

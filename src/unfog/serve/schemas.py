@@ -195,8 +195,8 @@ JSON_TYPES: dict[str, Any] = {
     "span": Span,
 }
 _TERMS: dict[str, Any] = {name: (JSON_TYPES[field.json], field.default) for name, field in FIELDS.items()}
-Terms = create_model(
-    "Terms", __base__=Body, __doc__="A problem: its name and its terms.", name=Name, **_TERMS
+CreateProblemBody = create_model(
+    "CreateProblemBody", __base__=Body, __doc__="A problem: its name and its terms.", name=Name, **_TERMS
 )
 
 

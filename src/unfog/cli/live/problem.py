@@ -106,10 +106,10 @@ def _check_params(name: str, params: dict[str, Any]) -> None:
     """Check terms before a store is created for them."""
     from unfog import validation
     from unfog.live import config
-    from unfog.live.config import Made
+    from unfog.live.config import PreparedProblem
 
     validation.check_name("name", name)
-    Made(config.Terms.read(config.written(params)))
+    PreparedProblem(config.ProblemConfig.read(config.written(params)))
 
 
 def arms(
