@@ -52,11 +52,11 @@ def overview(found: Row) -> str:
     """One line a baseline: what it must be told, and its ratios to one of ours that is told the same."""
     every = from_plain(found)
     rows = [
-        [f"`{name}`", baseline.told, *_spread(_fair(every, name, False)), *_spread(_fair(every, name, True))]
+        [f"`{name}`", baseline.needs, *_spread(_fair(every, name, False)), *_spread(_fair(every, name, True))]
         for name, baseline in BASELINES.items()
         if _fair(every, name, False)
     ]
-    fair = [row for name in BASELINES for row in _fair(every, name, False) if row.told == "same"]
+    fair = [row for name in BASELINES for row in _fair(every, name, False) if row.information == "same"]
     head = ["agent", "must be told", "ratio, as published", "ours wins", "ratio, tuned", "ours wins"]
     below = said(f"""The ratio is the median over the problems of the comparison, and in brackets the least
         and the most of them. "Ours wins" counts the problems in which it does beyond doubt; with constants as
@@ -69,7 +69,9 @@ def overview(found: Row) -> str:
 def _fair(every: Comparison, name: str, tuned: bool) -> list[SuiteRow]:
     """A baseline beside one of ours that is told the same, or less if there is none."""
     rows = [row for one in every.outcomes for row in _rows(one, tuned) if row.agent == name]
-    return [row for row in rows if row.told == "same"] or [row for row in rows if row.told == "more"]
+    return [row for row in rows if row.information == "same"] or [
+        row for row in rows if row.information == "more"
+    ]
 
 
 def _spread(rows: list[SuiteRow]) -> list[str]:
@@ -77,7 +79,7 @@ def _spread(rows: list[SuiteRow]) -> list[str]:
     values = sorted(row.ratio.value for row in rows)
     if not values:
         return ["–", "–"]
-    more = "+" * any(row.told == "more" for row in rows)
+    more = "+" * any(row.information == "more" for row in rows)
     middle = f"{number(median(values))}{more} ({number(values[0])} to {number(values[-1])})"
     return [middle, f"{sum(row.ratio.wins for row in rows)} of {len(rows)}"]
 
@@ -88,7 +90,9 @@ def exceptions(found: Row) -> str:
     parts = list[str]()
     for tuned, name in ((False, "Constants as published"), (True, "Tuned, theirs and ours")):
         rows = every.exceptions(tuned)
-        total = sum(row.told in ("same", "less") for one in every.outcomes for row in _rows(one, tuned))
+        total = sum(
+            row.information in ("same", "less") for one in every.outcomes for row in _rows(one, tuned)
+        )
         lost = sum(row.ratio.loses for _, row in rows)
         count = f"{len(rows)} of {total} comparisons, in {lost} of which ours loses beyond doubt"
         parts.append(f"**{name}**: {count if rows else f'none of {total} comparisons'}.")
@@ -134,13 +138,13 @@ def _tables(every: Comparison, tuned: bool) -> str:
     return "\n\n".join(parts)
 
 
-def told(_: Row) -> str:
+def knowledge_table(_: Row) -> str:
     """What each must be told and sees, from the rows themselves."""
     rows = [
         [
             f"`{name}`",
             baseline.agent.reference or "–",
-            baseline.told,
+            baseline.needs,
             baseline.sees,
             REGRETS.get(baseline.regret, baseline.regret),
             f"`{baseline.home}`" if baseline.home else "–",
@@ -179,7 +183,7 @@ def speed(found: Row) -> str:
 
 PARTS: dict[str, Callable[[Row], str]] = {
     "overview": overview,
-    "told": told,
+    "told": knowledge_table,
     "exceptions": exceptions,
     "published": published,
     "tuned": tuned,

@@ -51,7 +51,7 @@ def _baselines() -> Iterator[str]:
         yield f"## {name}\n"
         yield f"{_sentence(baseline.agent.summary)} {_baseline_when(baseline)}\n"
         yield from _parts(
-            baseline.agent, ("must be told", baseline.told), ("sees", baseline.sees), *_tuned(baseline)
+            baseline.agent, ("must be told", baseline.needs), ("sees", baseline.sees), *_tuned(baseline)
         )
 
 

@@ -83,7 +83,7 @@ BESIDE: dict[
     "unfog.agents.round": {"unfog.agents.catalogue": ("Catalogue",)},
     "unfog.agents.base": {
         "unfog.agents.learn.conjugate": ("reward_variance",),
-        "unfog.agents.choose.greedy": ("check_probability", "expected", "alone", "best"),
+        "unfog.agents.choose.greedy": ("check_probability", "expected_scores", "certain_choice", "best"),
         "unfog.maths.arrays": ("Array", "Ints"),
         "unfog.maths.gaussian": ("Gaussian", "from_moments"),
         "unfog.maths.random": ("uniforms",),

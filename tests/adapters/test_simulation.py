@@ -115,7 +115,7 @@ def test_what_an_agent_cannot_play_is_refused() -> None:
         with pytest.raises(unfog.InputError, match=said):
             Decider(*told)
     with pytest.raises(unfog.InputError, match="needs every true context at once"):
-        Decider("alg2", fixed(), shown=False)
+        Decider("alg2", fixed(), reveal=False)
     decider = Decider("unfog", fixed())
     for noisy in (np.zeros(2), np.array([0.0, np.inf, 1.0])):
         with pytest.raises(unfog.InputError, match=r"^context"):

@@ -204,7 +204,7 @@ def test_a_calibrated_channel_goes_straight_in() -> None:
         mean, cov = agent.predict(parameters, state, reading - channel.bias)
         np.testing.assert_allclose(found.transform_one(reading), [*mean, *np.sqrt(np.diag(cov))], rtol=1e-9)
         state = agent.update(parameters, state, reading - channel.bias, None)
-    plain = Denoiser.from_channel(channel.written()).fit(drawn.noisy)
+    plain = Denoiser.from_channel(channel.to_json()).fit(drawn.noisy)
     np.testing.assert_allclose(plain.bias_, Denoiser.from_channel(channel).fit(drawn.noisy).bias_)
     with pytest.raises(InputError, match=r"^channel: .*; allowed: found.channel of unfog.calibrate"):
         Denoiser.from_channel(3.0)

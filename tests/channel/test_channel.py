@@ -30,7 +30,7 @@ def test_deviations_from_the_mean_and_back() -> None:
     np.testing.assert_allclose(units.inside(np.array([9000.0, 5.5])), [1.0, -1.0])
     np.testing.assert_allclose(units.read(np.array([8200.0, 5.9])), [1.0, -1.0])
     np.testing.assert_allclose(units.outside(units.inside(np.array([123.0, 4.5]))), [123.0, 4.5])
-    known = told.told(units, **PRIOR)
+    known = told.to_knowledge(units, **PRIOR)
     scale = np.diag([1 / 2000, 1 / 1.5])
     np.testing.assert_allclose(known.context_mean, 0, atol=1e-15)
     for name in ("context_cov", "noise_cov", "bias_cov"):
@@ -43,7 +43,7 @@ def test_what_is_standard_already_stays_to_the_last_bit() -> None:
     told = channel({"context_mean": 0.0, "context_cov": 1.0, "noise_cov": 0.3, "bias_cov": 0.7}, NAMES)
     x = np.array([0.1, -1 / 3])
     assert standard(told).read(x).tolist() == x.tolist() == keep_units(told).read(x).tolist()
-    assert told.told(standard(told), **PRIOR).noise_cov.tolist() == told.noise_cov.tolist()
+    assert told.to_knowledge(standard(told), **PRIOR).noise_cov.tolist() == told.noise_cov.tolist()
 
 
 def test_json_and_back() -> None:
@@ -58,9 +58,9 @@ def test_json_and_back() -> None:
     told = channel(TOLD, NAMES)._replace(
         dynamics=dynamics, mixture=mixture, sample=np.arange(6.0).reshape(3, 2)
     )
-    text = json.dumps(told.written(), allow_nan=False)
+    text = json.dumps(told.to_json(), allow_nan=False)
     again = channel(json.loads(text), NAMES)
-    assert json.dumps(again.written()) == text
+    assert json.dumps(again.to_json()) == text
     assert again.dynamics is not None
     assert (again.dynamics.bias.time, again.dynamics.periods) == (np.inf, (24.0,))
 
@@ -68,7 +68,7 @@ def test_json_and_back() -> None:
 def test_what_moves_in_time_is_scaled_like_the_rest() -> None:
     dynamics = Dynamics(Moving(np.diag([4.0, 9.0]), 3.5), Moving(np.eye(2), np.inf, np.eye(2)), np.eye(2))
     told = channel(TOLD, NAMES)._replace(dynamics=dynamics)
-    known = told.told(standard(told), **PRIOR)
+    known = told.to_knowledge(standard(told), **PRIOR)
     assert known.dynamics is not None
     assert known.dynamics.bias.walk is not None
     np.testing.assert_allclose(np.diag(known.dynamics.fast.cov), [4 / 4e6, 9 / 2.25])

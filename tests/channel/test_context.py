@@ -198,7 +198,7 @@ def test_a_channel_of_all_that_is_known_denoises_readings_and_fills_gaps() -> No
     context = {"steps": Reading(1200, bias_sd=500, mean=7000, sd=2000), "day": Category(DAYS)}
     spec = read_context("context", {**context, "age": Reading(0, mean=50, sd=10)})
     known = spec.to_channel()
-    again = channel(json.loads(json.dumps(known.written())), spec.columns)
+    again = channel(json.loads(json.dumps(known.to_json())), spec.columns)
     np.testing.assert_array_equal(again.context_cov, known.context_cov)
 
     def denoise(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -54,7 +54,7 @@ def _number(text: str) -> float | str:
 def test_there_is_a_line_on_when_to_use_each_and_for_nobody_else() -> None:
     assert set(WHEN) == set(AGENTS)
     assert all(line.endswith(".") and line[0].isupper() for line in WHEN.values())
-    assert all(BASELINES[name].told in explain(name).when for name in BASELINES)
+    assert all(BASELINES[name].needs in explain(name).when for name in BASELINES)
 
 
 def test_formulas_are_those_of_the_classes() -> None:

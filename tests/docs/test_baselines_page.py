@@ -57,8 +57,11 @@ def test_the_overview_counts_fair_comparisons(found: dict[str, Any]) -> None:
     assert "| 0.90 (0.90 to 0.90) | 0 of 1 |" in text
     assert "that is 1 of 3 in all" in " ".join(text.split())
     rows = found["outcomes"][0]["rows"]
-    rows += [{**rows[0], "value": 2.5, "low": 2.4, "high": 2.6}, {**rows[0], "value": 9.0, "told": "more"}]
-    rows += [{**rows[0], "agent": "kk-observed", "told": "more"}]
+    rows += [
+        {**rows[0], "value": 2.5, "low": 2.4, "high": 2.6},
+        {**rows[0], "value": 9.0, "information": "more"},
+    ]
+    rows += [{**rows[0], "agent": "kk-observed", "information": "more"}]
     text = PARTS["overview"](found)
     assert "| 2.00 (1.50 to 2.50) | 2 of 2 |" in text  # that told more than ours is no fair one
     assert "| 1.50+ (1.50 to 1.50) | 1 of 1 | – | – |" in text

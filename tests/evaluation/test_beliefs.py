@@ -76,7 +76,7 @@ def test_the_last_round_is_what_the_denoiser_says_of_it() -> None:
     log.true[-1] = NAN
     told = channel()
     units, denoiser = units_of(told, own=False), Incomplete(pairs=True)
-    parameters = denoiser.setup(told.told(units, prior_mean=np.zeros(0), prior_cov=np.zeros(0)), None)
+    parameters = denoiser.setup(told.to_knowledge(units, prior_mean=np.zeros(0), prior_cov=np.zeros(0)), None)
     state, noisy = denoiser.start(parameters), units.read(log.noisy)
     for reading, true in zip(noisy[:-1], units.inside(log.true)[:-1], strict=True):
         state = denoiser.update(parameters, state, reading, true)

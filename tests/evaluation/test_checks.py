@@ -81,7 +81,7 @@ def test_a_constant_law_is_the_chi_square_of_pearson() -> None:
     assert found.degrees == 3
     scores = np.abs(counts - 500 * law) / np.sqrt(500 * law * (1 - law))
     assert found.worst == f"arm {ARMS[int(scores.argmax())]!r}"
-    assert found.found == counts[scores.argmax()]
+    assert found.actual == counts[scores.argmax()]
     assert found.expected == pytest.approx(500 * law[scores.argmax()])
 
 

@@ -41,11 +41,11 @@ def test_what_became_known_is_looked_at(how: str, said: str, alone: bool) -> Non
         "size": np.abs(beyond) > 0.7,
     }[how]
     part = shown(log._replace(probabilities=None) if alone else log, known)
-    scene = EvaluationContext(part, WORLD.channel)
-    assert scene.suspicion == said
-    assert (scene.contexts is scene.seen) == bool(said)
+    evaluation = EvaluationContext(part, WORLD.channel)
+    assert evaluation.suspicion == said
+    assert (evaluation.contexts is evaluation.seen) == bool(said)
     if said:
-        notes = evaluate_policies(scene, "uniform").attrs["notes"]
+        notes = evaluate_policies(evaluation, "uniform").attrs["notes"]
         assert notes[0].startswith(f"Careful: {said}")
 
 

@@ -15,18 +15,18 @@ WORLD = World(d=2, arms=3)
 
 def test_a_channel_is_found_where_enough_true_contexts_are_known() -> None:
     """Of 1,000 pairs each entry of the noise is within four of its standard errors."""
-    scene = EvaluationContext(WORLD.log(1000, 1, shown=1.0))
-    assert scene.channel is not None
-    assert scene.about_channel == "The channel is found from 1000 rounds whose true context is known."
+    evaluation = EvaluationContext(WORLD.log(1000, 1, shown=1.0))
+    assert evaluation.channel is not None
+    assert evaluation.about_channel == "The channel is found from 1000 rounds whose true context is known."
     noise = WORLD.channel.noise_cov
     error = np.sqrt((noise**2 + np.outer(np.diag(noise), np.diag(noise))) / 1000)
-    assert (np.abs(scene.channel.noise_cov - noise) < 4 * error).all()
+    assert (np.abs(evaluation.channel.noise_cov - noise) < 4 * error).all()
 
 
 def test_with_few_true_contexts_readings_are_taken_as_they_are_and_it_is_said() -> None:
-    scene = EvaluationContext(WORLD.log(60, 1, shown=0.5))
-    assert scene.channel is None
-    assert "too few to find one" in scene.about_channel
+    evaluation = EvaluationContext(WORLD.log(60, 1, shown=0.5))
+    assert evaluation.channel is None
+    assert "too few to find one" in evaluation.about_channel
     assert (
         EvaluationContext(WORLD.log(60, 1), WORLD.channel).about_channel
         == "The channel is the one that was told."

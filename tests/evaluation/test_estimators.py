@@ -44,8 +44,8 @@ def test_on_average_over_all_ways_to_draw_arms_it_is_the_value(name: str, which:
     counts = np.ones(3)
     mean = 0.0
     for chance, one in ways(log, paid):
-        scene = EvaluationContext(one, WORLD.channel)
-        found = ESTIMATORS[name].scores(case(one, policy, getattr(scene, which)))
+        evaluation = EvaluationContext(one, WORLD.channel)
+        found = ESTIMATORS[name].scores(case(one, policy, getattr(evaluation, which)))
         counts = np.ones(3) if found.denominator is None else found.denominator
         mean += chance * value(found).mean
     np.testing.assert_allclose(mean, np.average(np.vecdot(policy, paid), weights=counts), rtol=1e-10)

@@ -36,10 +36,10 @@ def test_the_logger_earned_what_was_earned(all_known: bool) -> None:
 
 def test_adaptive_values_are_weighed_over_time_with_models_of_the_past() -> None:
     log = WORLD.log(600, 2)
-    scene, policy = EvaluationContext(log, WORLD.channel), WORLD.policy(log.noisy)
-    found = evaluate_policies(scene, {"mine": policy}, estimators="dr,snips,dm")
-    ahead = Case(policy, log.arm, log.reward, log.probability, lambda: scene.forward)
-    across = Case(policy, log.arm, log.reward, log.probability, lambda: scene.across)
+    evaluation, policy = EvaluationContext(log, WORLD.channel), WORLD.policy(log.noisy)
+    found = evaluate_policies(evaluation, {"mine": policy}, estimators="dr,snips,dm")
+    ahead = Case(policy, log.arm, log.reward, log.probability, lambda: evaluation.forward)
+    across = Case(policy, log.arm, log.reward, log.probability, lambda: evaluation.across)
     assert log.probabilities is not None
     time = adaptive(policy, log.probabilities)
     expected = {
@@ -51,7 +51,7 @@ def test_adaptive_values_are_weighed_over_time_with_models_of_the_past() -> None
         row = found.sel(policy="mine", estimator=name)
         np.testing.assert_allclose([row["value"], row["se"]], [one.mean, one.se])
         np.testing.assert_allclose([row["low"], row["high"]], one.interval(0.95))
-    plain = evaluate_policies(scene, {"mine": policy}, estimators="dr", intervals="plain")
+    plain = evaluate_policies(evaluation, {"mine": policy}, estimators="dr", intervals="plain")
     both = value(ESTIMATORS["dr"].scores(across)).mean
     np.testing.assert_allclose([plain["value"].item(), found["plain_value"][0, 0]], both)
 
@@ -71,8 +71,8 @@ def test_gains_are_over_what_was_earned_in_the_same_rounds() -> None:
 def test_with_one_probability_known_all_rounds_weigh_alike() -> None:
     """Else a stretch in which no round matched would weigh many times as much as others."""
     log = WORLD.log(600, 2)._replace(probabilities=None)
-    scene, policy = EvaluationContext(log, WORLD.channel), WORLD.policy(log.noisy)
-    found = evaluate_policies(scene, {"mine": policy}, estimators="snips,ips")
+    evaluation, policy = EvaluationContext(log, WORLD.channel), WORLD.policy(log.noisy)
+    found = evaluate_policies(evaluation, {"mine": policy}, estimators="snips,ips")
     np.testing.assert_allclose(found["value"], found["plain_value"])
     assert any("drawn arm alone" in note for note in found.attrs["notes"])
 

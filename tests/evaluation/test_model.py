@@ -31,17 +31,17 @@ def longhand(data: Data, places: Ints, weight: Array) -> tuple[Array, Array]:
 
 def test_where_rounds_know_equally_much_it_is_least_squares() -> None:
     world = World(d=2, arms=3)
-    scene = EvaluationContext(world.log(60, 1), world.channel)
+    evaluation = EvaluationContext(world.log(60, 1), world.channel)
     places = np.arange(5, 47)
-    theta, _ = longhand(scene.data, places, np.ones(len(places)))
-    np.testing.assert_allclose(fit(scene.data, places).theta, theta, rtol=1e-9)
+    theta, _ = longhand(evaluation.data, places, np.ones(len(places)))
+    np.testing.assert_allclose(fit(evaluation.data, places).theta, theta, rtol=1e-9)
 
 
 def test_rounds_that_know_less_weigh_less_as_their_variance_says() -> None:
     """W = s^2 / (s^2 + theta'Cov theta), theta'Cov theta with what theta may be, pass after pass."""
     world = World(d=2, arms=2)
-    scene = EvaluationContext(world.log(80, 2, shown=0.3, lost=0.2), world.channel)
-    data, places = scene.data, np.arange(10, 80)
+    evaluation = EvaluationContext(world.log(80, 2, shown=0.3, lost=0.2), world.channel)
+    data, places = evaluation.data, np.arange(10, 80)
     assert not data.contexts.alike
     weight = np.ones(len(places))
     for _ in range(PASSES + 1):
@@ -110,8 +110,8 @@ def test_a_map_without_an_intercept_means_contexts_as_they_are() -> None:
     log = world.log(4000, 7, shown=1.0)
     assert log.true is not None
     log = log._replace(reward=(actions[log.arm] * log.true) @ np.array([2.0, -1.0]))
-    scene = EvaluationContext(log, world.channel, "product", actions)
-    np.testing.assert_allclose(scene.across.models[0].theta, [2.0, -1.0], rtol=2e-3)
+    evaluation = EvaluationContext(log, world.channel, "product", actions)
+    np.testing.assert_allclose(evaluation.across.models[0].theta, [2.0, -1.0], rtol=2e-3)
     assert log.true is not None
     np.testing.assert_allclose(infer_contexts(world.channel, log, own=True).mean, log.true)
 

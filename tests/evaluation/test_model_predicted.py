@@ -38,9 +38,9 @@ def test_wobble_is_what_a_round_taken_out_takes_away(shown: float) -> None:
 
 def test_what_it_says_of_its_own_contexts_is_what_it_said() -> None:
     world = World()
-    scene = EvaluationContext(world.log(103, 2), world.channel)
-    np.testing.assert_array_equal(scene.across.asked(scene.contexts), scene.across.rewards)
-    assert scene.across.counts.all()
+    evaluation = EvaluationContext(world.log(103, 2), world.channel)
+    np.testing.assert_array_equal(evaluation.across.asked(evaluation.contexts), evaluation.across.rewards)
+    assert evaluation.across.counts.all()
 
 
 def test_before_there_is_a_model_the_past_mean_stands_in() -> None:

@@ -16,8 +16,8 @@ WORLD = World(d=2, arms=3)
 LOG = WORLD.log(30, 1)
 
 
-def table(given: Any, scene: EvaluationContext | None = None) -> Array:
-    (one,) = policies(given, scene or EvaluationContext(LOG, WORLD.channel))
+def table(given: Any, evaluation: EvaluationContext | None = None) -> Array:
+    (one,) = policies(given, evaluation or EvaluationContext(LOG, WORLD.channel))
     return one.table(silent)
 
 
@@ -31,19 +31,19 @@ def test_plain_ones() -> None:
 def test_arms_that_were_not_there_are_not_taken() -> None:
     liked = int(table("fitted").sum(axis=0).argmax())
     offered = np.tile(np.arange(3) != liked, (30, 1))
-    scene = EvaluationContext(LOG._replace(offered=offered), WORLD.channel)
-    np.testing.assert_array_equal(table("uniform", scene), offered / 2)
+    evaluation = EvaluationContext(LOG._replace(offered=offered), WORLD.channel)
+    np.testing.assert_array_equal(table("uniform", evaluation), offered / 2)
     for name in ("fitted", "fitted-noisy", "naive"):
-        assert table(name, scene)[:, liked].max() == 0
+        assert table(name, evaluation)[:, liked].max() == 0
 
 
 def test_whole_numbers_are_names_where_arms_have_such_names() -> None:
     """Else they are places from 0."""
-    scene = EvaluationContext(LOG._replace(arms=("1", "2", "10")), WORLD.channel)
+    evaluation = EvaluationContext(LOG._replace(arms=("1", "2", "10")), WORLD.channel)
     arms = np.array([1, 2, 10])[LOG.arm]
-    np.testing.assert_array_equal(table({"mine": arms}, scene), np.eye(3)[LOG.arm])
+    np.testing.assert_array_equal(table({"mine": arms}, evaluation), np.eye(3)[LOG.arm])
     with pytest.raises(InputError, match=r"^policies.mine, row 1: 0; allowed: arms: 1, 2, 10"):
-        table({"mine": np.zeros(30, int)}, scene)
+        table({"mine": np.zeros(30, int)}, evaluation)
 
 
 def test_fitted_takes_the_arm_that_pays_best_by_what_can_be_seen() -> None:

@@ -47,7 +47,7 @@ def test_a_learner_that_looks_back_needs_a_log_of_one_unit() -> None:
 
 def played(one: LogAgent, paid: Array, number: int) -> float:
     """The mean of what the agent earns in the first rounds, when it is paid for what it chooses."""
-    runner, features, earned = Runner(one.agent, one.known, one.scene.seed), one.scene.features, 0.0
+    runner, features, earned = Runner(one.agent, one.known, one.evaluation.seed), one.evaluation.features, 0.0
     for t in range(number):
         considered = runner.consider("", Observation(one.noisy[[t]], round=np.asarray(t)), features)
         arm, _ = runner.choose(considered, runner.draw(), t)
@@ -68,7 +68,7 @@ def test_a_replayed_agent_earns_what_it_earns_when_it_plays() -> None:
         accepted = replay(one).accepted
         true, noisy = WORLD.contexts(150, rng)
         paid = WORLD.scores(true) + 0.3 * rng.standard_normal((150, 3))
-        own = one._replace(noisy=one.scene.units(WORLD.channel).read(noisy))
+        own = one._replace(noisy=one.evaluation.units(WORLD.channel).read(noisy))
         simulated = played(own, (paid - log.reward.mean()) / log.reward.std(), len(accepted))
         gaps.append(float(one.reward[accepted].mean()) - simulated)
     assert abs(np.mean(gaps)) < 4 * np.std(gaps) / np.sqrt(15)

@@ -93,8 +93,8 @@ def test_past_rounds_are_learnt_from_again_after_the_agents_lag(monkeypatch: pyt
 
 def test_what_it_says_hangs_on_the_past_alone() -> None:
     log = WORLD.log(40, 3, shown=0.5)
-    scene = EvaluationContext(log, WORLD.channel)
-    one = log_agent("late-thompson", scene)
+    evaluation = EvaluationContext(log, WORLD.channel)
+    one = log_agent("late-thompson", evaluation)
     before = teach(one)
     reward, noisy = one.reward.copy(), one.noisy.copy()
     reward[20:], noisy[21:] = -reward[20:], 0.0

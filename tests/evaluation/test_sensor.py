@@ -58,9 +58,9 @@ def test_a_sensors_own_noise_is_its_variance_given_the_others() -> None:
 
 
 def test_refusals() -> None:
-    scene = EvaluationContext(WORLD.log(20, 1))
+    evaluation = EvaluationContext(WORLD.log(20, 1))
     with pytest.raises(InputError, match=r"^channel: No channel is told"):
-        sensor(scene)
+        sensor(evaluation)
     with pytest.raises(InputError, match=r"^sensor: speed; allowed: all, or one of steps, sleep"):
         sensor(EvaluationContext(WORLD.log(20, 1), WORLD.channel), "speed")
 
@@ -69,8 +69,8 @@ def test_values_at_more_noise_are_what_such_a_sensor_earns() -> None:
     """One log of 8,000 rounds: what there is and what more noise costs, paired, are both within four standard
     errors, wrong once in 15,000. The model that chooses is fitted, which costs less than that.
     """
-    scene, extra = EvaluationContext(WORLD.log(8000, 2), certain(WORLD.channel)), WORLD.channel.noise_cov
-    plain, louder = (_scores(scene, extra, level, silent) for level in (0.0, 2.0))
+    evaluation, extra = EvaluationContext(WORLD.log(8000, 2), certain(WORLD.channel)), WORLD.channel.noise_cov
+    plain, louder = (_scores(evaluation, extra, level, silent) for level in (0.0, 2.0))
     expected, more = worth(WORLD, 0.0), worth(WORLD, 2.0)
     for scores, truth in ((plain, expected), (plain - louder, expected - more)):
         assert abs(scores.mean() - truth) < 4 * scores.std() / np.sqrt(8000)
@@ -88,10 +88,10 @@ def test_what_the_model_says_is_what_a_world_like_it_pays(level: float, actions:
         world.theta = np.pad(actions * [2.0, -1.0], ((0, 0), (1, 0)))
     log = log._replace(reward=world.scores(log.true)[np.arange(3000), log.arm])
     map_ = ("per_arm", None) if actions is None else ("product", actions)
-    scene = EvaluationContext(log, certain(WORLD.channel), *map_)
+    evaluation = EvaluationContext(log, certain(WORLD.channel), *map_)
     told = certain(WORLD.channel)
-    whole, _ = models(scene.data, stretches(3000))
-    (found,) = curve(scene, told, [(1 + level) * told.noise_cov], whole, 100_000)
+    whole, _ = models(evaluation.data, stretches(3000))
+    (found,) = curve(evaluation, told, [(1 + level) * told.noise_cov], whole, 100_000)
     np.testing.assert_allclose(found, worth(world, level), atol=0.03)
 
 
@@ -109,16 +109,16 @@ def test_models_without_a_stretch_are_fitted_without_it() -> None:
 def test_the_error_knows_that_the_curve_is_uncertain() -> None:
     """Against the jackknife by hand: the whole curve anew without each stretch."""
     told = certain(WORLD.channel)
-    scene, parts = EvaluationContext(WORLD.log(1500, 5), told), stretches(1500)
+    evaluation, parts = EvaluationContext(WORLD.log(1500, 5), told), stretches(1500)
     noises = [(1 + level) * told.noise_cov for level in (*LEVELS, *READ)]
-    scores = np.stack([_scores(scene, told.noise_cov, level, silent) for level in LEVELS])
+    scores = np.stack([_scores(evaluation, told.noise_cov, level, silent) for level in LEVELS])
     left = []
-    for part, one in zip(parts, models(scene.data, parts)[1], strict=True):
-        said, rest = curve(scene, told, noises, one, FEWER), np.setdiff1d(np.arange(1500), part)
+    for part, one in zip(parts, models(evaluation.data, parts)[1], strict=True):
+        said, rest = curve(evaluation, told, noises, one, FEWER), np.setdiff1d(np.arange(1500), part)
         b, a = np.polyfit(said[: len(LEVELS)], scores[:, rest].mean(axis=1), 1)
         left.append(a + b * said[len(LEVELS)])
     expected = np.sqrt((len(parts) - 1) * np.var(left))
-    assert sensor(scene).read["model"][0].se == pytest.approx(expected, rel=1e-6)
+    assert sensor(evaluation).read["model"][0].se == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -147,6 +147,6 @@ def test_the_ladder_goes_up() -> None:
     assert list(rungs) == ["naive", "denoised", "denoised, known", "true"]
     for name, level in (("denoised", 0.0), ("denoised, known", 0.0), ("true", -1.0)):
         rung = rungs[name]
-        assert abs(rung.found.mean - worth(WORLD, level)) < 4 * rung.found.se
+        assert abs(rung.value.mean - worth(WORLD, level)) < 4 * rung.value.se
     assert rungs["true"].rounds == int(log.known().sum())
-    assert rungs["true"].found.mean > rungs["denoised"].found.mean
+    assert rungs["true"].value.mean > rungs["denoised"].value.mean

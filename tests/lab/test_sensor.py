@@ -37,7 +37,7 @@ def test_all_that_was_found_is_there() -> None:
         np.testing.assert_allclose([own["slope"], own["slope_se"]], one.slope)
     rungs = ladder(scene)
     assert found["rung"].values.tolist() == ["naive", "denoised", "perfect", "denoised, known", "true"]
-    np.testing.assert_allclose(found["ladder"].values[[0, 1, 3, 4]], [rung.found.mean for rung in rungs])
+    np.testing.assert_allclose(found["ladder"].values[[0, 1, 3, 4]], [rung.value.mean for rung in rungs])
     assert found["ladder_rounds"].values.tolist() == [600, 600, 600, 250, 250]
     reach = (found["value_high"] - found["value"]) / found["value_se"]
     np.testing.assert_allclose(reach, 1.676551, rtol=1e-6)  # Student's t, 49 degrees of freedom

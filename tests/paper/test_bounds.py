@@ -196,7 +196,7 @@ def test_a_sampled_mean_square_is_no_assumption() -> None:
     case = case_of(GaussianProblem(dim=2, actions=4), 5, 1)._replace(feature_norm=0.1)
     for agent in BOUNDED:
         [broken] = [c for c in BOUNDED[agent].bounds(case, 1)["corrected"].broken if "|phi|" in c.asks]
-        assert broken.found == "root mean square 0.1; no largest norm is known"
+        assert broken.actual == "root mean square 0.1; no largest norm is known"
 
 
 def test_the_experiments_meet_every_condition() -> None:

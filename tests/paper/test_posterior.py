@@ -157,7 +157,7 @@ def check_data(problem: LogisticProblem, name: str, rounds: int, seed: int) -> D
     [job] = plan([problem], [row], rounds=rounds, trials=1, seed=seed).jobs
     numpy_engine.ENGINE.run(job, range(1), lambda _: None)
     data = play(problem, Catalogue("bernoulli")[f"{name}-adf"], rounds, seed)
-    assert len(data.shown) == len(Recorder.shown) == rounds
+    assert len(data.rounds_evidence) == len(Recorder.shown) == rounds
     for kept, shown in zip(
         (data.rows, data.spreads, data.rewards), zip(*Recorder.shown, strict=True), strict=True
     ):
@@ -218,7 +218,7 @@ def data() -> Data:
 
 def test_a_chain_steps_before_every_decision(data: Data) -> None:
     """Without noise Langevin's walk is plain descent: here with the rounds of each decision, by loops."""
-    few = Data(data.known, data.shown[:4], data.rows[:4], data.spreads[:4], data.rewards[:4])
+    few = Data(data.known, data.rounds_evidence[:4], data.rows[:4], data.spreads[:4], data.rewards[:4])
     found, _ = walks(learner_named("alg1", "lmc:temperature=0:steps=3:rate=0.1"), few, 0, 50)
     theta, precision = data.known.prior_mean, np.linalg.inv(data.known.prior_cov)
     for t in range(5):

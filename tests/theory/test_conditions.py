@@ -121,7 +121,7 @@ def test_a_mean_square_is_enough_for_linear_maps_alone() -> None:
         (FINE._replace(linear=None, bounded=True, feature_norm=1.1), False, "largest norm 1.1"),
     ]:
         condition = conditions.small_features(case)
-        assert (bool(condition.holds), condition.found) == (holds, found)
+        assert (bool(condition.holds), condition.actual) == (holds, found)
 
 
 @each("field", ["noise_cov", "bias_cov"])

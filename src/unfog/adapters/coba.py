@@ -204,7 +204,7 @@ class CobaLearner(Learner):  # type: ignore[misc]
         self._decider: Decider | None = None
         self._index_of: dict[Any, int] = {}
         if "actions" not in problem.truth_draws():  # refuse at once what can be refused at once
-            Decider(agent, problem, seed=seed, trial=trial, shown=False)
+            Decider(agent, problem, seed=seed, trial=trial, reveal=False)
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -247,7 +247,7 @@ class CobaLearner(Learner):  # type: ignore[misc]
             draws_actions = "actions" in self.problem.truth_draws()
             features = features_of(self.problem, np.asarray(arms) if draws_actions else None)
             arguments = self.agent, self.problem, features
-            self._decider = Decider(*arguments, seed=self.seed, trial=self.trial, shown=False)
+            self._decider = Decider(*arguments, seed=self.seed, trial=self.trial, reveal=False)
         return self._decider
 
     def _find_indices(self, context: Any, actions: Sequence[Any] | None) -> list[int]:

@@ -71,7 +71,7 @@ class RiverPolicy(ContextualPolicy):
         self.agent, self.problem, self.features = agent, problem, features
         self.arms, self.coordinates = arms, coordinates
         self.seed, self.trial = seed, trial
-        self._decider = Decider(agent, problem, features, seed=seed, trial=trial, shown=False)
+        self._decider = Decider(agent, problem, features, seed=seed, trial=trial, reveal=False)
         names = names_or_numbers("arms", arms, problem.arms(), "the problem")
         self._indices = {arm: index for index, arm in enumerate(names)}
         dim = len(problem.knowledge().context_mean)

@@ -89,19 +89,19 @@ class Decider:
         *,
         seed: int = 0,
         trial: int = 0,
-        shown: bool = True,
+        reveal: bool = True,
     ) -> None:
         """The agent is told the problem's laws and its kind of rewards, and nothing that was drawn.
 
         `features` are those of the trial, where actions are drawn: `Env.features`, or `features_of`. Unless
-        true contexts are `shown`, agents that cannot learn without them are refused.
+        `reveal` is on, true contexts stay hidden, and agents that cannot learn without them are refused.
         """
         validation.check_contract("problem", problem, Problem, "a world, such as unfog.GaussianProblem()")
         validation.count("seed", seed, 0, MOST_SEED)
         validation.count("trial", trial, 0, MOST_TRIALS)
         self.problem = problem
         self.features = features_of(problem) if features is None else features
-        self.agent = _find_agent(agent, problem, self.features, shown)
+        self.agent = _find_agent(agent, problem, self.features, reveal)
         self._runner = Runner(self.agent, problem.knowledge(), seed, [trial])
         self._number, self._recent = 0, Recent[Choice](self._runner.lag)
 

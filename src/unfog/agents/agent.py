@@ -309,7 +309,7 @@ def _members(contract: Any) -> list[str]:
     return sorted({name for name in own if not name.startswith("_")})
 
 
-def _check_logged(agent: Agent, logged: bool) -> None:
+def _check_not_logged(agent: Agent, logged: bool) -> None:
     """Raise for an agent that needs a report of every choice: a log has none."""
     if logged and agent.can.report_choice is not None:
         what = f"{agent.name!r} needs a report of how each arm was chosen"
@@ -333,7 +333,7 @@ def check_fit(
     `on_request`: true contexts are shown only on request; `logged`: arms come from a log, which does not say
     how they were chosen.
     """
-    _check_logged(agent, logged)
+    _check_not_logged(agent, logged)
     if agent.learner.rewards != rewards:
         what = f"{agent.name!r} learns from {agent.learner.rewards} rewards"
         raise InputError("agents", what, f"agents for {rewards} rewards")

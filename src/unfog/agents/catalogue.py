@@ -186,10 +186,10 @@ class Catalogue(Mapping[str, Agent]):
     """
 
     def __init__(
-        self, kind: str = "gaussian", own: Iterable[Agent] = (), told: Collection[str] = BEYOND
+        self, kind: str = "gaussian", own: Iterable[Agent] = (), knowledge: Collection[str] = BEYOND
     ) -> None:
         """For a kind of rewards, and for worlds that tell these facts about contexts (`BEYOND`)."""
-        self.kind, self.own, self._listed = kind, {row.name: row for row in own}, playable(told)
+        self.kind, self.own, self._listed = kind, {row.name: row for row in own}, playable(knowledge)
 
     def __iter__(self) -> Iterator[str]:
         """The names to list; a name that spells out parts, or says module:name, is known too."""

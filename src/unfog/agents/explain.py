@@ -116,7 +116,7 @@ def _when_to_use(name: str) -> str:
     if row in BASELINES:
         baseline = BASELINES[row]
         home = f" `unfog run {baseline.home}` is its paper's own problem." if baseline.home else ""
-        facts = f"It is told: {baseline.told}. It sees: {baseline.sees}."
+        facts = f"It is told: {baseline.needs}. It sees: {baseline.sees}."
         return f"To compare with a published system. {facts}{home}"
     return WHEN.get(row, "")
 

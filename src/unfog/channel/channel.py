@@ -43,7 +43,7 @@ class Channel(NamedTuple):
     mixture: Mixture | None = None  # the distribution of contexts, if it is given as a mixture
     dynamics: Dynamics | None = None  # how contexts and errors move in time
 
-    def told(self, units: "Units", **prior: Any) -> Knowledge:
+    def to_knowledge(self, units: "Units", **prior: Any) -> Knowledge:
         """The knowledge of an agent, in these units; `prior` adds the priors of theta and of rewards."""
         by = 1 / units.scale
         both = by[:, None] * by
@@ -59,7 +59,7 @@ class Channel(NamedTuple):
             dynamics=None if self.dynamics is None else _scale_dynamics(self.dynamics, by),
         )
 
-    def written(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The channel as JSON: numbers, lists and mappings of them; fields that are None are left out."""
         return {name: _to_json(value) for name, value in self._asdict().items() if value is not None}
 

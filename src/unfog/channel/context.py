@@ -38,7 +38,7 @@ ALLOWED = (
 SPREAD = "a positive number: the standard deviation of true contexts over people and times; None: learnt"
 EXACT = 1e-12  # variance of the error of an exact column, relative to the column's own
 RIDGE = 1e-8  # likewise what is added to the covariance of a category, since its columns sum to 1
-MEANT = {  # what misspelt fields of a reading most likely are
+LIKELY_FIELDS = {  # what misspelt fields of a reading most likely are
     "context_sd": "sd",
     "context_mean": "mean",
     "std": "sd",
@@ -60,7 +60,7 @@ def _check_keywords(class_: Class) -> Class:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         for name in kwargs:
             if name not in names:
-                near = MEANT.get(name) if MEANT.get(name) in names else None
+                near = LIKELY_FIELDS.get(name) if LIKELY_FIELDS.get(name) in names else None
                 raise InputError(name, "no such field", ", ".join(names), near)
         if not args and names[0] not in kwargs:
             raise InputError(names[0], "missing", f"{class_.__name__}({names[0]}, …)")

@@ -119,13 +119,13 @@ def _filter_by_prefix(incomplete: str, names: Iterable[str]) -> list[str]:
 def planned(spec: "Spec", workers: int | None, executor: str | None = None) -> "ExperimentPlan":
     """Prepare a spec, on all cores by default; report an engine that was chosen automatically, and why."""
     from unfog.lab.prepare import prepare
-    from unfog.simulation.engines import AS_TOLD
+    from unfog.simulation.engines import AS_REQUESTED
     from unfog.simulation.executors import make_executor
     from unfog.simulation.executors.local import cores
 
     processes = cores() if workers is None else workers
     plan = prepare(spec, workers=processes, executor=make_executor(executor, workers))
-    if plan.work.reason != AS_TOLD:
+    if plan.work.reason != AS_REQUESTED:
         typer.echo(f"engine {plan.engine}", err=True)
     return plan
 

@@ -72,7 +72,7 @@ def command(
     channel: Annotated[
         Path | None,
         typer.Option(
-            help="FILE.json or FILE.toml that says what is known of the noise, as found.channel.written() of"
+            help="FILE.json or FILE.toml that says what is known of the noise, as found.channel.to_json() of"
             " unfog.calibrate does; pairs in the log are used unless told."
         ),
     ] = None,

@@ -94,7 +94,7 @@ def _denoise(channel: Channel, log: DecisionLog, own: bool, *, seen: bool) -> Be
     """The posterior, given what the whole log says about each unit's bias."""
     units = units_of(channel, own)
     empty = np.zeros(0)
-    known = channel.told(units, prior_mean=empty, prior_cov=empty)
+    known = channel.to_knowledge(units, prior_mean=empty, prior_cov=empty)
     noisy = units.read(log.noisy)
     true = np.full_like(noisy, np.nan) if log.true is None else units.inside(log.true)
     parameters = Incomplete(pairs=True).setup(known, None)

@@ -54,7 +54,7 @@ class Fit(NamedTuple):
     degrees: int
     p_value: float  # the chance of as large a misfit, if the probabilities are right
     worst: str  # where the misfit is largest: an arm, or a range of probabilities
-    found: float  # how often that came up: a sum of weights where only those are known
+    actual: float  # how often that came up: a sum of weights where only those are known
     expected: float  # and how often it should have
     sentence: str  # all of it for people
 
@@ -138,7 +138,7 @@ def _judge_sums(
     worst = int(index[np.argmax(np.abs(scores))])
     chance = float(chi2.sf(statistic, degrees)) if degrees else 1.0
     fit = Fit(check, statistic, degrees, chance, names[worst], 0.0, float(expected[worst]), "")
-    fit = fit._replace(found=float(gap[worst] + expected[worst]))
+    fit = fit._replace(actual=float(gap[worst] + expected[worst]))
     return fit._replace(sentence=_write_sentence(fit, summary))
 
 
@@ -163,9 +163,9 @@ def _write_sentence(fit: Fit, summary: str) -> str:
     if fit.fits:
         return f"The logged probabilities fit the arms drawn ({statistics})."
     verb = "were drawn" if fit.check != "by_weight" else "are the sum of weights"
-    where = f"{fit.worst}: {fit.found:.4g} {verb}, {fit.expected:.4g} were to be expected"
+    where = f"{fit.worst}: {fit.actual:.4g} {verb}, {fit.expected:.4g} were to be expected"
     cause = (
-        "" if fit.check != "by_weight" or fit.found > fit.expected else " Could it be drawn in all rounds?"
+        "" if fit.check != "by_weight" or fit.actual > fit.expected else " Could it be drawn in all rounds?"
     )
     return (
         f"The logged probabilities do not fit the arms drawn ({statistics}). Most so {where}.{cause} "

@@ -59,7 +59,7 @@ class LogAgent(NamedTuple):
     noisy: Array  # (n, d)
     true: Array | None  # (n, d)  if it uses true contexts
     reward: Array  # (n,)
-    scene: EvaluationContext
+    evaluation: EvaluationContext
 
 
 class LogRunner:
@@ -67,11 +67,13 @@ class LogRunner:
 
     def __init__(self, learner: LogAgent) -> None:
         """Start before the first round."""
-        self._learner, self._evaluation = learner, learner.scene
-        self._runner = Runner(learner.agent, learner.known, learner.scene.seed)
+        self._learner, self._evaluation = learner, learner.evaluation
+        self._runner = Runner(learner.agent, learner.known, learner.evaluation.seed)
         self._recent = Recent[Decision](self._runner.lag)
-        unit = learner.scene.log.unit
-        self._units = [""] * learner.scene.log.rounds if unit is None else [str(one) for one in unit.tolist()]
+        unit = learner.evaluation.log.unit
+        self._units = (
+            [""] * learner.evaluation.log.rounds if unit is None else [str(one) for one in unit.tolist()]
+        )
 
     def consider(self, row: int, time: int) -> Considered:
         """Denoise a row of the log, the agent's round number `time`, and score every arm."""
@@ -283,7 +285,7 @@ def log_agent(name: str, evaluation: EvaluationContext) -> LogAgent:
     channel = _make_channel(log) if evaluation.channel is None else evaluation.channel
     units = evaluation.units(channel)
     mean, cov = prior(evaluation.features, 0.0, 1.0)
-    known = channel.told(units, prior_mean=mean, prior_cov=cov, reward_var=np.asarray(1.0))
+    known = channel.to_knowledge(units, prior_mean=mean, prior_cov=cov, reward_var=np.asarray(1.0))
     if agent.awaits_context and not log.known().all():
         raise InputError(field, f"{name!r} needs the true context of every round", "agents that do not")
     world = {"partial": False, "has_bias": False, "logged": True}
@@ -328,7 +330,7 @@ def teach(learner: LogAgent, tick: Tick = silent) -> Array:
     the whole log. The value is that of the agent as the log teaches it. Its own choices would have taught it
     other things; `replay` is for that.
     """
-    log, runner = learner.scene.log, LogRunner(learner)
+    log, runner = learner.evaluation.log, LogRunner(learner)
     table = np.empty((log.rounds, len(log.arms)))
     for row in range(log.rounds):
         considered = runner.consider(row, row)
@@ -348,10 +350,10 @@ def replay(learner: LogAgent, tick: Tick = silent) -> Replayed:
     Evaluation of Contextual-bandit-based News Article Recommendation Algorithms*, for loggers that draw
     evenly).
     """
-    log, runner = learner.scene.log, LogRunner(learner)
+    log, runner = learner.evaluation.log, LogRunner(learner)
     chances = log.probability if log.probabilities is None else log.probabilities[log.probabilities > 0]
     smallest, accepted = float(chances.min()), list[int]()
-    uniforms = generator(learner.scene.seed, 0, "replay").random(log.rounds)
+    uniforms = generator(learner.evaluation.seed, 0, "replay").random(log.rounds)
     for row in range(log.rounds):
         tick(1)
         if uniforms[row] * log.probability[row] >= smallest:

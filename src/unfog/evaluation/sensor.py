@@ -67,7 +67,7 @@ class Rung(NamedTuple):
     """A rung of the ladder."""
 
     name: str
-    found: Estimate
+    value: Estimate
     rounds: int
 
 

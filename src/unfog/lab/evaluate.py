@@ -103,7 +103,7 @@ def evaluate(
     decisions = read_log(
         log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability
     )
-    context = set_scene(decisions, channel, features, actions, seed)
+    context = make_context(decisions, channel, features, actions, seed)
     return evaluate_policies(
         context, policies, estimators=estimators, intervals=intervals, level=level, tick=tick
     )
@@ -131,7 +131,7 @@ def _open_store(path: Path) -> Iterator[live.Store]:
         yield store
 
 
-def set_scene(log: DecisionLog, channel: Any, features: Any, actions: Any, seed: int) -> EvaluationContext:
+def make_context(log: DecisionLog, channel: Any, features: Any, actions: Any, seed: int) -> EvaluationContext:
     """The log with the channel, features and actions the caller gave, checked."""
     return EvaluationContext(log, channel, features, actions, count("seed", seed, 0, MOST_SEED))
 

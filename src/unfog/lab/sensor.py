@@ -32,7 +32,7 @@ from unfog.evaluation.sensor import (
     own_noise,
     sensor,
 )
-from unfog.lab.evaluate import plain, read_log, set_scene
+from unfog.lab.evaluate import make_context, plain, read_log
 from unfog.lab.tables import columns, digits, notes, plus_minus
 from unfog.maths.arrays import Array
 from unfog.validation import InputError, check_keywords
@@ -125,7 +125,7 @@ def sensor_worth(
     decisions = read_log(
         log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability
     )
-    context = set_scene(decisions, channel, features, actions, seed)
+    context = make_context(decisions, channel, features, actions, seed)
     names = named(alone, decisions.coordinates)
     if context.channel is None:
         raise InputError(
@@ -170,7 +170,7 @@ def _build_dataset(
         **_collect_numbers(["sensor", "level"], sensors, lambda x: x.values).variables("value", reach),
         **_collect_numbers(by_curve, sensors, lambda x: list(x.read.values())).variables("expected", reach),
         **_collect_numbers(by_curve, sensors, lambda x: list(x.worth.values())).variables("worth", reach),
-        **_collect_numbers(["rung"], [rungs], lambda all_x: [x.found for x in all_x]).variables(
+        **_collect_numbers(["rung"], [rungs], lambda all_x: [x.value for x in all_x]).variables(
             "ladder", reach
         ),
         **slopes.variables("slope", reach),

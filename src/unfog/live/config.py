@@ -149,7 +149,7 @@ def _check_prior(field: str, value: Any) -> Any:
 
 
 def _check_channel(field: str, value: Any, context: Sequence[str]) -> dict[str, Any] | None:  # noqa: ARG001
-    return None if value is None else channels.channel(value, context).written()
+    return None if value is None else channels.channel(value, context).to_json()
 
 
 def _check_agent(field: str, value: Any) -> str:
@@ -540,7 +540,7 @@ class PreparedProblem:
         terms = self.terms
         mean, cov = prior(features, terms.prior_mean, terms.prior_cov)
         variance = None if terms.reward_sd is None else np.asarray(terms.reward_sd**2)
-        known = self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=variance)
+        known = self.channel.to_knowledge(self.units, prior_mean=mean, prior_cov=cov, reward_var=variance)
         return known._replace(groups=effect_groups(features))
 
     def check_size(self, field: str, agent: Agent, features: FeatureMap) -> None:
@@ -550,7 +550,7 @@ class PreparedProblem:
         if isinstance(features, PerArm) and in_blocks(features, self.terms.prior_cov):
             shape = features.arms, features.block, features.block
         mean, cov = (np.broadcast_to(np.zeros(()), size) for size in (m, shape))  # views of one number each
-        knowledge = self.channel.told(self.units, prior_mean=mean, prior_cov=cov, reward_var=None)
+        knowledge = self.channel.to_knowledge(self.units, prior_mean=mean, prior_cov=cov, reward_var=None)
         check_size(field, agent, knowledge)
 
     def agent_named(self, field: str, name: str, features: FeatureMap, *, new: str = "") -> Agent:

@@ -157,7 +157,7 @@ class Mismatch(NamedTuple):
 class Measured(NamedTuple):
     """The sum of D_t as it was measured, the bounds on it, and Lemma 1 with it in their place."""
 
-    found: Mismatch
+    mismatch: Mismatch
     limits: dict[str, Array]  # at the same rounds, by version
     lemma: Bound
     trials: int

@@ -89,7 +89,7 @@ def _bound_facts(bound: Bound) -> dict[str, Any]:
         "total": bound.total.tolist(),
         "parts": {part: values.tolist() for part, values in bound.parts.items()},
         "holds": bound.holds.tolist(),
-        "broken": [{"asks": c.asks, "found": c.found} for c in bound.broken],
+        "broken": [{"asks": c.asks, "found": c.actual} for c in bound.broken],
         "escape": bound.escape,
     }
 
@@ -97,11 +97,11 @@ def _bound_facts(bound: Bound) -> dict[str, Any]:
 def _mismatch_facts(measured: Measured) -> dict[str, Any]:
     return {
         "trials": measured.trials,
-        "rounds": measured.found.rounds.tolist(),
-        "sum": measured.found.total.tolist(),
-        "se": measured.found.total_se.tolist(),
-        "half_width": np.multiply(student_reach(measured.trials), measured.found.total_se).tolist(),
-        "ess": measured.found.ess.tolist(),
+        "rounds": measured.mismatch.rounds.tolist(),
+        "sum": measured.mismatch.total.tolist(),
+        "se": measured.mismatch.total_se.tolist(),
+        "half_width": np.multiply(student_reach(measured.trials), measured.mismatch.total_se).tolist(),
+        "ess": measured.mismatch.ess.tolist(),
         "limits": {version: limit.tolist() for version, limit in measured.limits.items()},
         "lemma_1": _bound_facts(measured.lemma),
     }

@@ -59,7 +59,7 @@ class Data(NamedTuple):
     """What a learner observes, and its prior knowledge."""
 
     known: Knowledge
-    shown: list[Evidence]  # (n,)  of one trial each
+    rounds_evidence: list[Evidence]  # (n,)  of one trial each
     rows: Array  # (n, m)
     spreads: Array  # (n, m, m)
     rewards: Array  # (n,)
@@ -214,7 +214,7 @@ def _play_replicas(learner: Learner, data: Data, seed: int, replicas: range) -> 
     parameters, state = learner.setup(data.known), learner.start(data.known, None)
     for t in range(len(data.rewards)):
         state = _advance_chain(learner, parameters, state, draws.next(t))
-        state = learner.update(parameters, state, data.shown[t], data.rewards[t, None])
+        state = learner.update(parameters, state, data.rounds_evidence[t], data.rewards[t, None])
     return _End(parameters, _advance_chain(learner, parameters, state, draws.next(len(data.rewards))), draws)
 
 

@@ -502,7 +502,7 @@ def _term_to_json(name: str, value: Any, terms: Mapping[str, Any]) -> Any:
     """Convert a channel or reference into JSON values, as a log has them."""
     field = FIELDS[name]
     if field.json == "channel" and isinstance(value, Channel):
-        return value.written()
+        return value.to_json()
     if field.json == "channel" and isinstance(value, Knowledge):
         return field.check(name, value, terms.get("context") or ())
     if field.json == "reference" and not isinstance(value, str):

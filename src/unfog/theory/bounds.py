@@ -112,7 +112,7 @@ def make_bound(
     broken = tuple(condition for condition in required if not condition.holds.all())
     if strict and broken:
         first = broken[0]
-        raise InputError(f"{name}, {version}", f"does not apply: {first.found}", first.asks)
+        raise InputError(f"{name}, {version}", f"does not apply: {first.actual}", first.asks)
     shaped = {part: np.broadcast_to(value, horizon.shape) for part, value in parts.items()}
     return Bound(name, version, horizon, shaped, broken, escape)
 

@@ -125,7 +125,7 @@ class Condition(NamedTuple):
 
     asks: str
     holds: NDArray[np.bool_]  # of the shape of the horizons, or ()
-    found: str
+    actual: str
 
 
 def narrow(case: Case, horizon: Array) -> Condition:

@@ -8,7 +8,7 @@ import pytest
 from tests.agents.baselines.plain import compare, tied, world
 from unfog.agents.base import Privilege
 from unfog.agents.baselines import BASELINES
-from unfog.agents.baselines.context_distributions import DIGITS, PLACES, ToldLaw
+from unfog.agents.baselines.context_distributions import DIGITS, PLACES, KnownLaw
 from unfog.agents.catalogue import Catalogue, select_rows
 from unfog.features import Context
 from unfog.maths.arrays import Array
@@ -126,7 +126,7 @@ def test_what_was_lost_is_left_out_of_the_law(name: str, settings: dict[str, Any
 def test_the_law_with_gaps_is_the_conditional_gaussian() -> None:
     """By rows and columns of the joint covariance of context and measurement."""
     known, bias = world().knowledge(), np.array([0.3, -0.2, 0.1])
-    told, mean, prior = ToldLaw(), known.context_mean, known.context_cov
+    told, mean, prior = KnownLaw(), known.context_mean, known.context_cov
     noisy = np.random.default_rng(4).standard_normal((8, 3))
     lost = (np.arange(8)[:, None] & [1, 2, 4]) > 0
     found = told.predict(told.setup(known, Privilege(bias)), (), np.where(lost, np.nan, noisy))
@@ -208,7 +208,7 @@ def test_once_theta_is_known_it_plays_the_oracle_s_arm() -> None:
 def beliefs(samples: int, noisy: Array) -> tuple[Context, Context]:
     known, bias = world().knowledge(), np.array([0.3, -0.2, 0.1])
     found = []
-    for told in (ToldLaw(samples=samples), ToldLaw()):
+    for told in (KnownLaw(samples=samples), KnownLaw()):
         parameters = told.setup(known, Privilege(bias))
         found.append(told.predict(parameters, (), noisy))
     return found[0], found[1]

@@ -72,7 +72,7 @@ def test_a_row_keeps_the_contract(name: str) -> None:
 def check_what_it_says(name: str, baseline: Baseline) -> None:
     agent = baseline.agent
     assert agent.name == name
-    assert all([agent.summary, agent.reference, baseline.told, baseline.sees])
+    assert all([agent.summary, agent.reference, baseline.needs, baseline.sees])
     assert baseline.regret in LOSSES
     assert baseline.sure in ("high", "medium", "low")
     assert not agent.summary.endswith(".")

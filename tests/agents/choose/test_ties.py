@@ -14,7 +14,7 @@ from unfog.agents.choose.greedy import TIE, best, certain_choice
 from unfog.agents.choose.ucb import envelope, leads
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.gaussian import Gaussian
-from unfog.simulation.engines.numba.arrays import CONJUGATE, RAND_UCB, desk, plan
+from unfog.simulation.engines.numba.arrays import CONJUGATE, RAND_UCB, make_workspace, plan
 from unfog.simulation.engines.numba.kernel import _largest_bound, first_best
 
 SIZES = [300.0, 1.0, 1e-3, 1e-200, -1e-3, -300.0]
@@ -121,7 +121,7 @@ def test_lines_without_a_slope_are_told_apart_by_more_than_rounding() -> None:
 @pytest.mark.slow
 def test_the_kernel_has_the_same_rule(rng: np.random.Generator) -> None:
     arms = 21
-    desks = desk(plan(CONJUGATE, RAND_UCB, 2, arms, 1))
+    desks = make_workspace(plan(CONJUGATE, RAND_UCB, 2, arms, 1))
 
     @numba.njit
     def asked(w: Any, level: float, growth: float, neglect: float) -> Any:

@@ -64,8 +64,8 @@ def test_lists_name_it_where_it_can_play() -> None:
     assert playable(BEYOND) == list(AGENTS) == list(Catalogue())
     assert {*AGENTS} - {*playable()} == {"bayes-oracle", "empirical", "mixture"}
     assert {*AGENTS} - {*playable(("contexts", "sample"))} == {"mixture"}
-    assert list(Catalogue(told=())) == playable()
-    assert len(Catalogue(told=())) == len(AGENTS) - 3
-    assert Catalogue(told=())["bayes-oracle"] is AGENTS["bayes-oracle"]
+    assert list(Catalogue(knowledge=())) == playable()
+    assert len(Catalogue(knowledge=())) == len(AGENTS) - 3
+    assert Catalogue(knowledge=())["bayes-oracle"] is AGENTS["bayes-oracle"]
     assert AGENTS["bayes-oracle"].learner == AGENTS["unfog-oracle"].learner
     assert AGENTS["bayes-oracle"].chooser == AGENTS["unfog-oracle"].chooser

@@ -18,7 +18,7 @@ def test_the_places_are_those_of_the_catalog_with_one_value() -> None:
     for name, place in BENCHMARKS.items():
         spec = place.spec()
         assert (spec.name, spec.sweep, spec.run.trials) == (name, {}, place.trials)
-        assert place.shown in ("wanted", "none", "some", "all")
+        assert place.revealed in ("wanted", "none", "some", "all")
     told = {name: BENCHMARKS[name].spec().problem for name in BENCHMARKS}
     assert (told["heavy-tails"]["tails"], told["drift"]["drift_cov"], told["missing"]["missing"]) == (
         3,

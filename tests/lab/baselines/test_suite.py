@@ -40,13 +40,13 @@ def test_ratios_are_those_of_a_run_by_itself() -> None:
         for row in one.rows[:4]:
             assert row.ratio == pytest.approx(ratio(regret[row.agent], regret[row.reference]))
             assert row.regret == pytest.approx(regret[row.agent].mean())
-        assert [(row.agent, row.reference, row.told) for row in one.rows[:4]] == [
+        assert [(row.agent, row.reference, row.information) for row in one.rows[:4]] == [
             ("linucb", "unfog", "same"),
             ("alg2", "unfog-delayed", "same"),
             ("oracle", "unfog", "more"),
             ("oracle", "unfog-oracle", "same"),
         ]
-    assert [row.agent for row in found.outcomes[1].rows if row.told == "ours"] == [
+    assert [row.agent for row in found.outcomes[1].rows if row.information == "ours"] == [
         "unfog-delayed",
         "unfog-oracle",
         "gaps",

@@ -119,10 +119,10 @@ def test_a_missing_file_says_what_to_do(places: dict[str, Path]) -> None:
 
 def test_a_command_can_be_told_one_folder(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_files, "_told", None)
-    assert data_files.told()  # by the variable, though wrongly: there is no such folder
+    assert data_files.has_folder()  # by the variable, though wrongly: there is no such folder
     places["variable"].mkdir()
     kept = place(places["home"], WHOLE)
-    assert (data_files.told(), locate("movielens")) == (False, kept)
+    assert (data_files.has_folder(), locate("movielens")) == (False, kept)
     with pytest.raises(InputError, match=r"^data: no folder"):
         data_files.look_in(places["given"])
     places["given"].mkdir()
@@ -130,9 +130,9 @@ def test_a_command_can_be_told_one_folder(places: dict[str, Path], monkeypatch: 
     with pytest.raises(data_files.DatasetNotFoundError):
         locate("movielens")
     path = place(places["given"], WHOLE)
-    assert (data_files.told(), locate("movielens")) == (True, path)
+    assert (data_files.has_folder(), locate("movielens")) == (True, path)
     data_files.look_in(None)
-    assert (data_files.told(), locate("movielens")) == (False, kept)
+    assert (data_files.has_folder(), locate("movielens")) == (False, kept)
 
 
 def test_unknown_names_are_refused() -> None:

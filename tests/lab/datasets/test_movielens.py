@@ -175,14 +175,14 @@ def test_a_wrong_file_is_refused_even_by_auto(
 
 def test_a_folder_that_was_named_must_hold_the_data(tmp_path: Path) -> None:
     look_in(tmp_path)
-    assert files.told()
+    assert files.has_folder()
     for wanted in ("auto", "movielens"):
         with pytest.raises(InputError, match=r"^data: no file ml-100k/u\.data.*licence") as refused:
             spec(ratings=wanted)
         assert f"(looked in {tmp_path})" in str(refused.value)
     assert MovieLens(ratings="stand-in").note == STAND_IN
     look_in(None)
-    assert not files.told()
+    assert not files.has_folder()
     assert spec(ratings="auto").problem["ratings"] == "stand-in"
 
 
@@ -207,7 +207,7 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     for name in ("nowhere", "afile"):
         with pytest.raises(InputError, match=rf"^data: no folder '.*{name}'; allowed: a folder"):
             look_in(tmp_path / name)
-    assert not files.told()
+    assert not files.has_folder()
 
 
 # The fields

@@ -28,7 +28,7 @@ class Baseline(NamedTuple):
     """A published system, as an agent. Its reference and a summary are the agent's."""
 
     agent: Agent
-    told: str  # what it must know, in words
+    needs: str  # what it must know, in words
     sees: str = "noisy contexts, taken for true ones"  # what it sees of contexts, in words
     regret: str = "regret_true_context"  # the loss of theory/regret.py that its paper bounds
     home: str = ""  # the experiment of the catalog with its paper's own problem; empty where it has none

@@ -58,7 +58,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToldLaw(Denoiser, PredictsReading, KnowsBias, SeesBias):
+class KnownLaw(Denoiser, PredictsReading, KnowsBias, SeesBias):
     """Denoise by being told the law of every context: mu_t, the distribution that it is drawn from.
 
     In our worlds that is the law of the context given its measurement and the bias, N(A, M^-1) of
@@ -259,37 +259,37 @@ HIDDEN, SEEN = (0.1, 0.3, 1.0, 2.0, 5.0, 10.0), (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 KIRSCHNER_KRAUSE = [
     _baseline(
-        _agent("kk-hidden", ToldLaw(), "ridge on features expected under the law of each context, UCB"),
-        told=NEEDED_KNOWLEDGE,
+        _agent("kk-hidden", KnownLaw(), "ridge on features expected under the law of each context, UCB"),
+        needs=NEEDED_KNOWLEDGE,
         sees="the law of each context",
         grid=HIDDEN,
     ),
     _baseline(
         _agent(
             "kk-observed",
-            ToldLaw(pairs=True),
+            KnownLaw(pairs=True),
             "kk-hidden that is shown the context after its reward, and learns from it",
             hidden=False,
         ),
-        told=NEEDED_KNOWLEDGE,
+        needs=NEEDED_KNOWLEDGE,
         sees="the law of each context, and afterwards the context",
         grid=SEEN,
     ),
     _baseline(
-        _agent("kk-sampled", ToldLaw(samples=10), "kk-hidden that knows the law of a context by ten draws"),
-        told=NEEDED_KNOWLEDGE,
+        _agent("kk-sampled", KnownLaw(samples=10), "kk-hidden that knows the law of a context by ten draws"),
+        needs=NEEDED_KNOWLEDGE,
         sees="draws from the law of each context",
         grid=HIDDEN,
     ),
     _baseline(
         _agent("kk-exact", Identity(), "UCB that takes what it sees for the context", hidden=False),
-        told="sigma",
+        needs="sigma",
         regret="regret_true_context",
         grid=SEEN,
     ),
     _baseline(
         _agent("kk-learnt", Exact(), "kk-hidden that learns the channel instead of being told its bias"),
-        told="the laws of contexts and channel, sigma",
+        needs="the laws of contexts and channel, sigma",
         sees="noisy contexts",
         grid=HIDDEN,
     ),
@@ -302,14 +302,14 @@ YANG = [
     Baseline(
         Agent(
             "yang-bundle",
-            ToldLaw(),
+            KnownLaw(),
             Ellipsoid(),
             Optimism(),
             binary_learner=Ellipsoid(zero_one=True),
             summary="kernel UCB on bundles of contexts and their probabilities",
             reference=YANG_PAPER,
         ),
-        told="the law of every context, the deviation of rewards, how long theta is",
+        needs="the law of every context, the deviation of rewards, how long theta is",
         sees="the law of each context",
         regret="regret",
         tuned="alpha",

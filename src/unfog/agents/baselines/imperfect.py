@@ -165,7 +165,7 @@ def _row(name: str, chooser: Chooser, summary: str) -> Baseline:
     )
     return Baseline(
         Agent(name, *parts, binary_learner=binary_learner, summary=summary, reference=PAPER),
-        told="how far a noisy context may be from the true one; the noise of rewards, how long theta is",
+        needs="how far a noisy context may be from the true one; the noise of rewards, how long theta is",
         sees="noisy contexts, and true ones after the rewards",
         tuned="alpha",
         grid=(0.01, 0.03, 0.1, 0.3, 0.6, 1.0),

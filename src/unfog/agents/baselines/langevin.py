@@ -188,7 +188,7 @@ LMCTS = [
             summary="Langevin Monte Carlo, with the steps and temperatures of its authors",
             reference=LMCTS_PAPER,
         ),
-        told="the horizon",
+        needs="the horizon",
         home="baseline-lmcts",
         tuned="temperature",
         grid=(1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
@@ -265,7 +265,7 @@ UNDERDAMPED = [
             summary="Langevin Monte Carlo with a momentum",
             reference=UNDERDAMPED_PAPER,
         ),
-        told="the horizon",
+        needs="the horizon",
         tuned="temperature",
         grid=(1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         sure="low",
@@ -280,7 +280,7 @@ FEELGOOD_PAPER = (
 USUAL_ARMS = 40  # for estimates of memory and time, which are needed before the arms are known
 
 
-class Shown(NamedTuple):
+class SeenRounds(NamedTuple):
     """The features of all arms of all past rounds; zeros, which say nothing, for one that has not been."""
 
     rows: Array  # (..., n, K, m); K is one before the first round
@@ -341,7 +341,7 @@ class FeelGood(Langevin):
         """A history of one arm a round, which grows to all arms in the first round."""
         state, m = super().start(known, rounds), known.prior_mean.shape[-1]
         slots = None if rounds is None else np.arange(rounds, dtype=np.float64)
-        return state._replace(more=Shown(np.zeros((rounds or 0, 1, m)), slots))
+        return state._replace(more=SeenRounds(np.zeros((rounds or 0, 1, m)), slots))
 
     def slope(self, state: State, theta: Array) -> Array:
         """U'(theta), with the features of each round's best arm, where that is below the cap."""
@@ -368,7 +368,7 @@ def _rows_of_all(evidence: Evidence) -> Array:
     return rows
 
 
-def _add_round(past: Shown, seen: Array, rows: Array) -> Shown:
+def _add_round(past: SeenRounds, seen: Array, rows: Array) -> SeenRounds:
     """The history with one more round, in its slot or at the end."""
     xp, old, new = rows.__array_namespace__(), past.rows, rows[..., None, :, :]
     if past.slots is not None:
@@ -388,7 +388,7 @@ FEELGOOD = [
             summary="Langevin Monte Carlo, drawn to a theta under which past rounds promised much",
             reference=FEELGOOD_PAPER,
         ),
-        told="the horizon",
+        needs="the horizon",
         tuned="optimism",
         grid=(0.001, 0.005, 0.02, 0.1, 0.25, 0.5),
         sure="medium",

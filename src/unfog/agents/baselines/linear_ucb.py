@@ -54,7 +54,7 @@ LINUCB = [
             summary="ridge regression, and a constant number of deviations",
             reference=LINUCB_PAPER,
         ),
-        told="nothing",
+        needs="nothing",
         tuned="alpha",
         grid=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0),
     )
@@ -110,7 +110,7 @@ OFUL = [
             summary="ridge regression, and an ellipsoid that holds theta in all rounds at once",
             reference=OFUL_PAPER,
         ),
-        told="how noisy rewards are, how long theta is",
+        needs="how noisy rewards are, how long theta is",
         tuned="alpha",
         grid=(0.03, 0.06, 0.125, 0.25, 0.5, 1.0),
     )
@@ -231,7 +231,7 @@ LINREL = [
             summary="least squares along directions that were seen often enough, and a width for all others",
             reference=LINREL_PAPER,
         ),
-        told="the horizon",
+        needs="the horizon",
         tuned="scale",
         grid=(0.03, 0.06, 0.125, 0.25, 0.5, 1.0),
     )
@@ -453,7 +453,7 @@ SUPLINUCB = [
             summary="LinUCB in stages, each of which learns from rounds of its own",
             reference=SUPLINUCB_PAPER,
         ),
-        told="the horizon",
+        needs="the horizon",
         tuned="scale",
         grid=(0.01, 0.03, 0.1, 0.25, 0.5, 1.0),
     )

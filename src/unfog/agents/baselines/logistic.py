@@ -142,7 +142,7 @@ LAPLACE_TS = [
             summary="a Gaussian with a diagonal precision, moved to each new mode",
             reference=LAPLACE_TS_PAPER,
         ),
-        told="the prior of theta; the variance of rewards, where they are Gaussian",
+        needs="the prior of theta; the variance of rewards, where they are Gaussian",
         tuned="alpha",
         grid=(0.03, 0.06, 0.12, 0.25, 0.5, 1.0),
     )
@@ -163,6 +163,6 @@ PGTS = [
             summary="samples the posterior itself by Gibbs sampling, for rewards of 0 or 1",
             reference=PGTS_PAPER,
         ),
-        told="the prior of theta",
+        needs="the prior of theta",
     )
 ]

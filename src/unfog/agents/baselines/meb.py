@@ -360,7 +360,7 @@ def _row(
     )
     return Baseline(
         agent,
-        told=knowledge,
+        needs=knowledge,
         sees="noisy contexts",
         regret="regret_plug_in",
         home="baseline-meb",

@@ -350,7 +350,7 @@ POLINUCB = [
             summary="learns which true contexts follow noisy ones; optimism about them and about theta",
             reference=PAPER,
         ),
-        told="how noisy rewards are, and how long theta is",
+        needs="how noisy rewards are, and how long theta is",
         sees="noisy contexts, and true ones after the reward",
         regret="regret",
         home="baseline-polinucb",

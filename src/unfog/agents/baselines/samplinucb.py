@@ -363,7 +363,7 @@ SAMPLINUCB = [
             summary="averages samples of profiles that are constant; optimistic about them and theta",
             reference=PAPER,
         ),
-        told="the noise of rewards, how long theta is, and how long samples of profiles are at most",
+        needs="the noise of rewards, how long theta is, and how long samples of profiles are at most",
         sees="noisy contexts, taken for samples of one that is constant",
         home="baseline-samplinucb",
         tuned="alpha",

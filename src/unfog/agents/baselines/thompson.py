@@ -45,7 +45,7 @@ RUSSO_VAN_ROY = [
             summary="draws theta from its posterior, without inflation",
             reference=RUSSO_VAN_ROY_PAPER,
         ),
-        told="the prior of theta, how noisy rewards are",
+        needs="the prior of theta, how noisy rewards are",
     )
 ]
 
@@ -103,7 +103,7 @@ AGRAWAL_GOYAL = [
             summary="draws theta from a Gaussian that is wider than the posterior",
             reference=AGRAWAL_GOYAL_PAPER,
         ),
-        told="how noisy rewards are",
+        needs="how noisy rewards are",
         tuned="scale",
         grid=(0.01, 0.03, 0.06, 0.125, 0.25, 1.0),
     )
@@ -201,7 +201,7 @@ PARK_FARADONBEH = [
             summary="Thompson sampling on the mean of the context, were there no bias",
             reference=PARK_FARADONBEH_PAPER,
         ),
-        told="the mean and covariance of contexts, and the covariance of noise",
+        needs="the mean and covariance of contexts, and the covariance of noise",
         sees="noisy contexts",
     ),
     _baseline(
@@ -211,7 +211,7 @@ PARK_FARADONBEH = [
             summary="Thompson sampling that regresses rewards on the noisy context itself",
             reference=PARK_FARADONBEH_ARMS_PAPER,
         ),
-        told="nothing",
+        needs="nothing",
         sees="noisy contexts",
         sure="medium",
     ),

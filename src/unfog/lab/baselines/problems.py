@@ -29,8 +29,8 @@ from unfog.worlds.problem import Problem
 
 ORACLE = "against who knows theta and the bias, and sees the noisy context (Bayesian oracle)"
 TRUE_CONTEXT = "against the best action for the true context"
-DEFAULT, DELAYED, LATE, TOLD_BIAS = "unfog", "unfog-delayed", "late", "unfog-oracle"
-OURS = (DEFAULT, DELAYED, LATE, TOLD_BIAS)
+DEFAULT, DELAYED, LATE, KNOWN_BIAS = "unfog", "unfog-delayed", "late", "unfog-oracle"
+OURS = (DEFAULT, DELAYED, LATE, KNOWN_BIAS)
 PAPER = ("alg1", "alg2")  # the paper's own algorithms, which count as baselines
 LOSS = "regret"
 POINTS = 50  # rounds whose totals are kept
@@ -46,7 +46,7 @@ class BenchmarkProblem(NamedTuple):
     title: str
     trials: int  # unless told
     fields: tuple[tuple[str, Any], ...] = ()  # of the problem, instead of the source's
-    shown: str = "wanted"  # which true contexts are revealed: wanted, none, some or all
+    revealed: str = "wanted"  # which true contexts are revealed: wanted, none, some or all
     also: tuple[str, ...] = ()  # our agents that are made for this problem
     yardstick: str = ORACLE  # what regret is measured against
     group: str = "trouble"
@@ -61,14 +61,14 @@ class BenchmarkProblem(NamedTuple):
     @property
     def main(self) -> str:
         """Our main agent on this problem, which our other agents are compared with."""
-        return {"some": LATE, "all": DELAYED}.get(self.shown, DEFAULT)
+        return {"some": LATE, "all": DELAYED}.get(self.revealed, DEFAULT)
 
     def references(self, agent: Agent) -> list[tuple[str, str]]:
         """Our agents that an agent is compared with, and whether it is told the same, more or less."""
         sees_context = agent.sees_context
-        ours = DELAYED if sees_context and self.shown == "wanted" else self.main
+        ours = DELAYED if sees_context and self.revealed == "wanted" else self.main
         if agent.can.see_bias is not None:
-            return [(ours, "more")] if sees_context else [(ours, "more"), (TOLD_BIAS, "same")]
+            return [(ours, "more")] if sees_context else [(ours, "more"), (KNOWN_BIAS, "same")]
         return [(ours, "same" if sees_context or ours == DEFAULT else "less")]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from unfog.agents.agent import Agent
 from unfog.evaluation.intervals import student_reach
-from unfog.lab.baselines.problems import BENCHMARKS, TOLD_BIAS
+from unfog.lab.baselines.problems import BENCHMARKS, KNOWN_BIAS
 from unfog.lab.tables import NOTHING, columns, fill
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.statistics import estimate, quotient
@@ -81,7 +81,7 @@ class Row(NamedTuple):
 
     agent: str
     reference: str
-    told: str  # what it is told compared with ours: same, more, less; or "ours" for one of ours
+    information: str  # what it is told compared with ours: same, more, less; or "ours" for one of ours
     ratio: Ratio
     regret: float
     regret_se: float
@@ -91,7 +91,7 @@ class Row(NamedTuple):
     @property
     def exception(self) -> bool:
         """Whether ours does not clearly win although the agent is told no more."""
-        return self.told in ("same", "less") and not self.ratio.wins
+        return self.information in ("same", "less") and not self.ratio.wins
 
 
 class Outcome(NamedTuple):
@@ -141,12 +141,14 @@ def ratio(other: Array, ours: Array) -> Ratio:
     return Ratio(value, value * float(np.exp(-width)), value * float(np.exp(width)))
 
 
-def held(agent: str, reference: str, told: str, regrets: dict[str, Array], setting: str = "") -> Row:
+def held(agent: str, reference: str, information: str, regrets: dict[str, Array], setting: str = "") -> Row:
     """A row from the regrets (trials,) of two agents, over the trials that both have."""
     n = min(len(regrets[agent]), len(regrets[reference]))
     agent_regrets = regrets[agent][:n]
     mean, se = estimate(agent_regrets)
-    return Row(agent, reference, told, ratio(agent_regrets, regrets[reference][:n]), mean, se, n, setting)
+    return Row(
+        agent, reference, information, ratio(agent_regrets, regrets[reference][:n]), mean, se, n, setting
+    )
 
 
 def seconds(
@@ -190,7 +192,12 @@ def plain(comparison: Comparison) -> dict[str, Any]:
 
 def _plain_row(row: Row) -> dict[str, Any]:
     numbers = {**row.ratio._asdict(), "regret": row.regret, "regret_se": row.regret_se}
-    words = {"agent": row.agent, "reference": row.reference, "told": row.told, "setting": row.setting}
+    words = {
+        "agent": row.agent,
+        "reference": row.reference,
+        "information": row.information,
+        "setting": row.setting,
+    }
     return {
         **words,
         **{name: None if np.isnan(value) else float(value) for name, value in numbers.items()},
@@ -250,20 +257,20 @@ def grid(outcomes: Sequence[Outcome], tuned: bool = False) -> tuple[list[str], l
 
 def _select_names(table: dict[str, Row], ours: bool) -> list[str]:
     """The names of the rows of ours, or of the others."""
-    return [name for name, row in table.items() if (row.told == "ours") is ours]
+    return [name for name, row in table.items() if (row.information == "ours") is ours]
 
 
 def label(row: Row) -> str:
     """The name of a row; one compared with the agent that is told the bias says so."""
-    if row.told == "ours":
+    if row.information == "ours":
         return f"(ours) {row.agent}"
-    return f"{row.agent} / {TOLD_BIAS}" if row.reference == TOLD_BIAS else row.agent
+    return f"{row.agent} / {KNOWN_BIAS}" if row.reference == KNOWN_BIAS else row.agent
 
 
 def cell(row: Row) -> str:
     """The ratio with its mark and interval, and the setting that was chosen."""
     setting = "" if row.setting in ("", "as published") else f" {row.setting}"
-    return f"{interval(row.ratio, MARKS.get(row.told, ''))}{setting}"
+    return f"{interval(row.ratio, MARKS.get(row.information, ''))}{setting}"
 
 
 def interval(ratio: Ratio, mark: str = "") -> str:
@@ -393,14 +400,14 @@ def _row_names(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def _is_ours(row: Row) -> bool:
-    return row.told == "ours"
+    return row.information == "ours"
 
 
 def _draw_panel(axes: "Axes", outcome: Outcome, names: Sequence[str]) -> None:
     """Draw the ratios on one problem as dots with bars; an agent that does not play has none."""
     axes.axvline(1, color="0.35", linewidth=0.9)
     for row in outcome.rows:
-        colour, mark = SIDES[row.told]
+        colour, mark = SIDES[row.information]
         _draw_ratio(axes, row, names.index(label(row)), colour, mark)
     for row in outcome.tuned:
         _draw_ratio(axes, row, names.index(label(row)) + 0.3, RED if not _is_ours(row) else GREEN, "x")
@@ -418,7 +425,7 @@ def _draw_ratio(axes: "Axes", row: Row, y: float, colour: str, mark: str) -> Non
     if np.isnan(value):
         return
     ends = None if np.isnan(low) else [[value - low], [high - value]]
-    hollow = "white" if row.told == "less" else colour
+    hollow = "white" if row.information == "less" else colour
     size = 3.5 if mark != "x" else 3
     axes.errorbar(
         [value], [y], xerr=ends, fmt=mark, color=colour, mfc=hollow, markersize=size, elinewidth=0.9

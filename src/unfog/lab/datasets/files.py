@@ -133,21 +133,21 @@ class Way(NamedTuple):
     where: str | None = None  # where else to get it
 
 
-_told: Path | None = None
+_folder: Path | None = None
 
 
 def look_in(folder: Path | None) -> None:
     """Look only in this folder from now on; commands call this with --data."""
-    global _told
+    global _folder
     if folder is not None and not is_folder(folder):
         raise InputError("data", f"no folder {str(folder)!r}", "a folder that holds data sets")
-    _told = folder
+    _folder = folder
 
 
-def told() -> bool:
+def has_folder() -> bool:
     """Whether the user said where the data are, rightly or wrongly, so that they may not be left out."""
     path = os.environ.get("UNFOG_DATA")
-    return _told is not None or bool(path and not is_folder(Path(path)))
+    return _folder is not None or bool(path and not is_folder(Path(path)))
 
 
 def locate(name: str, folder: Path | None = None) -> Path:
@@ -172,7 +172,7 @@ def named(name: str) -> Dataset:
 
 
 def _search_folders(folder: Path | None) -> list[Path]:
-    folder = folder or _told
+    folder = folder or _folder
     if folder is not None:
         return [folder]
     path = os.environ.get("UNFOG_DATA")

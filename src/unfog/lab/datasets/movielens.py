@@ -29,7 +29,7 @@ import numpy as np
 
 from unfog.channel.knowledge import Knowledge
 from unfog.features.per_arm import per_arm
-from unfog.lab.datasets.files import DAMAGED, DatasetNotFoundError, cache, locate, put, told
+from unfog.lab.datasets.files import DAMAGED, DatasetNotFoundError, cache, has_folder, locate, put
 from unfog.maths.arrays import Array, Ints
 from unfog.validation import InputError, Numbers, count, covariance, one_of, positive
 from unfog.worlds.composed import Arms, Composed, Noisy, Parts
@@ -153,7 +153,7 @@ def _find_file(ratings: str) -> Path | None:
     try:
         return locate("movielens")
     except DatasetNotFoundError:
-        if ratings == "movielens" or told():
+        if ratings == "movielens" or has_folder():
             raise
         return None
 

@@ -40,7 +40,7 @@ from unfog.validation import InputError, one_of
 from unfog.worlds.problem import Problem
 
 NAMES = ("numpy", "numba", "jax", "cuda")
-AUTO, AS_TOLD = "auto", "as told"
+AUTO, AS_REQUESTED = "auto", "as told"
 CANDIDATES = NAMES  # for `auto`
 STEPS_A_CALL = 4  # the call of a learner's step takes a fourth of that of a round without steps
 NUMBER = 8  # bytes
@@ -154,7 +154,7 @@ def choose(jobs: Sequence[Job], trials: int, workers: int, name: str) -> tuple[E
     backend = engine(name)
     for job in jobs:
         backend.refuse(job)
-    return backend, AS_TOLD
+    return backend, AS_REQUESTED
 
 
 def _choose_cheapest(jobs: Sequence[Job], trials: int, workers: int) -> tuple[Engine, str]:

@@ -57,7 +57,7 @@ def agree(made: Job, tolerance: float = 1e-9) -> None:
 def rows() -> list[str]:
     """Those that such a world tells enough, but for the slowest of those that have no kernel."""
     slow = {"unknown-noise", "temporal", "adaptive-temporal"}
-    return [name for name in Catalogue(told=("sample", "mixture")) if name not in slow]
+    return [name for name in Catalogue(knowledge=("sample", "mixture")) if name not in slow]
 
 
 @pytest.mark.slow

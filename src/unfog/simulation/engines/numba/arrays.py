@@ -1,4 +1,4 @@
-"""The arrays of a kernel: the numbers of an agent and a world, and the workspace of a trial (`Desk`).
+"""The arrays of a kernel: the numbers of an agent and a world, and the workspace of a trial (`Workspace`).
 
 Rows of roots, and of the table of arms, are padded with zeros to whole vectors (`KernelSizes`).
 """
@@ -17,9 +17,9 @@ THOMPSON, RAND_UCB = range(2)
 class Rules(NamedTuple):
     """The agent's settings and the variance of rewards."""
 
-    told: float  # sigma^2
+    reward_var: float  # sigma^2
     limit: float  # infinite: none
-    shown: bool  # whether it learns from true contexts
+    revealed: bool  # whether it learns from true contexts
     level: float  # of rand_ucb, as the next three
     tail: float
     growth: float
@@ -43,7 +43,7 @@ class Believed(NamedTuple):
 
     mean: Array  # (trials, rounds, d)
     cov: Array  # (trials, rounds, d, d), with one entry if trials or rounds share it
-    shown: Array  # (trials, rounds, d)  the true context that the agent learns from; the mean if unknown
+    revealed: Array  # (trials, rounds, d)  the true context that the agent learns from; the mean if unknown
     normals: Array  # (trials, rounds, w)
 
 
@@ -79,7 +79,7 @@ class KernelSizes(NamedTuple):
     wide: int  # the same, padded
 
 
-class Desk(NamedTuple):
+class Workspace(NamedTuple):
     """The workspace of a trial; matrices are stored row by row."""
 
     table: Array  # (2 d + 1, across)
@@ -125,7 +125,7 @@ def plan(learner: int, chooser: int, dim: int, arms: int, scales: int) -> Kernel
     )
 
 
-def desk(p: KernelSizes) -> Desk:
+def make_workspace(p: KernelSizes) -> Workspace:
     """A workspace of zeros."""
     size, rows, s, n = 3 * p.dim, 2 * p.dim + 1, p.scales, p.long
     shapes: dict[str, tuple[int, ...]] = {
@@ -143,4 +143,4 @@ def desk(p: KernelSizes) -> Desk:
     shapes |= dict.fromkeys(("theta", "normals", "centre", "draw", "row", "gain"), (n,))
     shapes |= dict.fromkeys(("context", "square"), (p.dim,)) | dict.fromkeys(("lifted", "action"), (rows,))
     shapes |= dict.fromkeys(("score", "variance", "bound"), (p.across,))
-    return Desk(**{name: np.zeros(shape) for name, shape in shapes.items()})
+    return Workspace(**{name: np.zeros(shape) for name, shape in shapes.items()})

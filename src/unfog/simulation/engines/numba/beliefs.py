@@ -37,7 +37,7 @@ class Beliefs(NamedTuple):
     """An agent's beliefs about the contexts of a block: (trials, rounds, ...)."""
 
     context: Context
-    shown: Array  # (trials, rounds, d)  the true context that the agent learns from; the mean if unknown
+    revealed: Array  # (trials, rounds, d)  the true context that the agent learns from; the mean if unknown
 
 
 class Affine(NamedTuple):

@@ -25,7 +25,7 @@ from unfog.simulation.engines.numba.arrays import (
     State,
     Trace,
     World,
-    desk,
+    make_workspace,
     plan,
 )
 from unfog.simulation.engines.numba.beliefs import Beliefs, beliefs, ready
@@ -79,7 +79,7 @@ class Session:
         dim, scales = known.context_mean.shape[0], self.state.rates.shape[1]
         pair = learner, int(isinstance(agent.chooser, RandUcb))
         sizes = plan(*pair, dim, arms, scales)
-        self.program, self.workspace = program(sizes), desk(sizes)
+        self.program, self.workspace = program(sizes), make_workspace(sizes)
         self.total = np.zeros((len(trials), dim))  # of observations of the bias, if they are tallied
 
     def play(self, world: World, beliefs: Beliefs, number: int, first: int) -> Trace:
@@ -88,7 +88,10 @@ class Session:
         trace = Trace(np.zeros(shape, dtype=np.intp), np.zeros(shape), np.zeros(shape))
         mean, cov = beliefs.context
         believed = Believed(
-            ready(mean), _share(cov, 4), ready(beliefs.shown), self.player.runner.normals.next(BLOCK_ROUNDS)
+            ready(mean),
+            _share(cov, 4),
+            ready(beliefs.revealed),
+            self.player.runner.normals.next(BLOCK_ROUNDS),
         )
         self.program(self.workspace, self.rules, world, believed, self.state, trace, number, first)
         for values in trace:

@@ -6,10 +6,10 @@ A round does what agents/round.py does, for the parts that numba/support.py admi
     pay       the true score of the arm and noise; the oracle's best score less the arm's is the regret
     learn     clip the reward (agents/round.py), then Potter's rank-one update (maths/gaussian.py)
 
-Features are quadratic (features/quadratic.py). A trial is copied to a workspace (`Desk`). Sizes are constants
-of the compiled program (`KernelSizes`), so that loops over arms, and over columns of a root, are vectorised:
-that is most of the speed. There is one program for every size of problem and every pair of learner and
-chooser, and it is cached on disk (numba/compile.py).
+Features are quadratic (features/quadratic.py). A trial is copied to a workspace (`Workspace`). Sizes are
+constants of the compiled program (`KernelSizes`), so that loops over arms, and over columns of a root, are
+vectorised: that is most of the speed. There is one program for every size of problem and every pair of
+learner and chooser, and it is cached on disk (numba/compile.py).
 """
 
 from collections.abc import Callable
@@ -27,11 +27,11 @@ from unfog.simulation.engines.numba.arrays import (
     SCALED,
     THOMPSON,
     Believed,
-    Desk,
     KernelSizes,
     Rules,
     State,
     Trace,
+    Workspace,
     World,
 )
 from unfog.simulation.engines.numba.compile import compiled, inlined
@@ -73,7 +73,7 @@ def combine(dim: int, wide: int, weights: Array, rows: Array, out: Array) -> Non
 
 
 @inlined
-def lift_theta(w: Desk, dim: int, theta: Array) -> None:
+def lift_theta(w: Workspace, dim: int, theta: Array) -> None:
     """The weights of [a^2, a, 1] in the score of every arm, for this theta."""
     shared = 0.0
     for i in range(dim):
@@ -84,7 +84,7 @@ def lift_theta(w: Desk, dim: int, theta: Array) -> None:
 
 
 @inlined
-def score_arms(w: Desk, dim: int, across: int) -> None:
+def score_arms(w: Workspace, dim: int, across: int) -> None:
     """The lifted weights times the table."""
     for a in range(across):
         total = w.lifted[2 * dim]
@@ -138,14 +138,14 @@ def first_best(values: Array, lanes: Array, number: int) -> int:
 
 
 @inlined
-def take_arm(w: Desk, dim: int, across: int, arm: int) -> None:
+def take_arm(w: Workspace, dim: int, across: int, arm: int) -> None:
     """Copy the arm's column of the table."""
     for i in range(2 * dim + 1):
         w.action[i] = w.table[i * across + arm]
 
 
 @inlined
-def spread_scores(w: Desk, dim: int, across: int, columns: int, wide: int, root: Array) -> None:
+def spread_scores(w: Workspace, dim: int, across: int, columns: int, wide: int, root: Array) -> None:
     """The variance of every arm's score, by the columns of a root that is lifted to [a^2, a, 1]."""
     for j in range(wide):
         shared = 0.0
@@ -163,7 +163,7 @@ def spread_scores(w: Desk, dim: int, across: int, columns: int, wide: int, root:
 
 
 @inlined
-def _add_three_columns(w: Desk, dim: int, across: int, columns: int, wide: int) -> None:
+def _add_three_columns(w: Workspace, dim: int, across: int, columns: int, wide: int) -> None:
     """Add three whole columns at a time."""
     last = 2 * dim * wide
     for j in range(0, columns, 3):
@@ -178,7 +178,7 @@ def _add_three_columns(w: Desk, dim: int, across: int, columns: int, wide: int) 
 
 
 @inlined
-def _add_columns(w: Desk, dim: int, across: int, columns: int, wide: int) -> None:
+def _add_columns(w: Workspace, dim: int, across: int, columns: int, wide: int) -> None:
     """Add long columns, a stretch of each at a time."""
     last, step = 2 * dim * wide, stretch(2, dim)
     for j in range(columns):
@@ -193,7 +193,7 @@ def _add_columns(w: Desk, dim: int, across: int, columns: int, wide: int) -> Non
 
 
 @inlined
-def hidden_variance(w: Desk, dim: int, wide: int, root: Array, factor: float) -> float:
+def hidden_variance(w: Workspace, dim: int, wide: int, root: Array, factor: float) -> float:
     """E[theta'Cov(phi(arm, c))theta], theta ~ N(centre, factor root root'): features/quadratic.py.
 
     With slopes s(theta) = a theta_3 + 2 v theta_2 it is E[s'C s + 2 theta_2'(C * C)theta_2]; for the centre,
@@ -209,7 +209,7 @@ def hidden_variance(w: Desk, dim: int, wide: int, root: Array, factor: float) ->
 
 
 @inlined
-def _variance_of_column(w: Desk, dim: int, wide: int, root: Array, j: int) -> float:
+def _variance_of_column(w: Workspace, dim: int, wide: int, root: Array, j: int) -> float:
     """The part of one column. C is symmetric, so that entries below its diagonal count twice."""
     total, second, third = 0.0, dim * wide, 2 * dim * wide
     for i in range(dim):
@@ -225,7 +225,7 @@ def _variance_of_column(w: Desk, dim: int, wide: int, root: Array, j: int) -> fl
 
 
 @inlined
-def _variance_of_all(w: Desk, dim: int, wide: int, root: Array) -> float:
+def _variance_of_all(w: Workspace, dim: int, wide: int, root: Array) -> float:
     """The part of all columns, a stretch of C's rows at a time; slopes are stored in `spread`."""
     total, second, third, step = 0.0, dim * wide, 2 * dim * wide, stretch(1, dim)
     for i in range(dim):
@@ -245,7 +245,7 @@ def _variance_of_all(w: Desk, dim: int, wide: int, root: Array) -> float:
 
 
 @inlined
-def mix_scales(w: Desk, dim: int, long: int, scales: int, wide: int, shape: float) -> float:
+def mix_scales(w: Workspace, dim: int, long: int, scales: int, wide: int, shape: float) -> float:
     """Compute the moments of the mixture of scales, as learn/scaled.py; return the mean of their noise."""
     most, total, noise = maximum(w.weights, w.lanes, scales), 0.0, 0.0
     for s in range(scales):
@@ -264,7 +264,9 @@ def mix_scales(w: Desk, dim: int, long: int, scales: int, wide: int, shape: floa
 
 
 @inlined
-def _append_scale(w: Desk, dim: int, long: int, wide: int, scale: int, share: float, spread: float) -> None:
+def _append_scale(
+    w: Workspace, dim: int, long: int, wide: int, scale: int, share: float, spread: float
+) -> None:
     """Copy one scale's columns of the mixture's root."""
     size = 3 * dim
     first = scale * (size + 1)
@@ -275,7 +277,7 @@ def _append_scale(w: Desk, dim: int, long: int, wide: int, scale: int, share: fl
 
 
 @inlined
-def _sample(w: Desk, dim: int, long: int, scale: int, spread: float) -> None:
+def _sample(w: Workspace, dim: int, long: int, scale: int, spread: float) -> None:
     """Draw theta."""
     combine(dim, long, w.normals, w.turned[scale], w.draw)
     for k in range(long):
@@ -283,14 +285,14 @@ def _sample(w: Desk, dim: int, long: int, scale: int, spread: float) -> None:
 
 
 @inlined
-def _bound(w: Desk, arm: int, level: float, growth: float, neglect: float) -> float:
+def _bound(w: Workspace, arm: int, level: float, growth: float, neglect: float) -> float:
     """An arm's score + level slope, slope^2 = v (1 + growth ln(1 + neglect v))."""
     variance = w.variance[arm]
     return w.score[arm] + level * sqrt(variance * (1 + growth * log1p(neglect * variance)))
 
 
 @inlined
-def _largest_bound(w: Desk, arms: int, across: int, level: float, growth: float, neglect: float) -> int:
+def _largest_bound(w: Workspace, arms: int, across: int, level: float, growth: float, neglect: float) -> int:
     """The arm with the largest bound.
 
     With the largest v in the logarithm, one logarithm gives an upper limit for all arms: the bound is
@@ -325,7 +327,9 @@ def reward_noise(learner: int, reward_var: float, noise: float, hidden: float) -
 
 
 @inlined
-def choose_by_draw(w: Desk, dim: int, long: int, arms: int, across: int, scale: int, factor: float) -> int:
+def choose_by_draw(
+    w: Workspace, dim: int, long: int, arms: int, across: int, scale: int, factor: float
+) -> int:
     """The best arm of one draw: choose/thompson.py."""
     _sample(w, dim, long, scale, sqrt(factor))
     lift_theta(w, dim, w.draw)
@@ -335,7 +339,7 @@ def choose_by_draw(w: Desk, dim: int, long: int, arms: int, across: int, scale: 
 
 @inlined
 def choose_by_bound(
-    w: Desk, learner: int, dim: int, arms: int, across: int, columns: int, wide: int, rules: Rules,
+    w: Workspace, learner: int, dim: int, arms: int, across: int, columns: int, wide: int, rules: Rules,
     root: Array, factor: float, noise: float, time: int,
 ) -> tuple[int, int, float]:  # fmt: skip
     """The arm with the largest bound, choose/ucb.py; the best expected arm, and its hidden variance."""
@@ -347,9 +351,12 @@ def choose_by_bound(
     if rules.growth > 0:
         best = first_best(w.score, w.lanes, arms)
         take_arm(w, dim, across, best)
-        hidden = 0.0 if rules.shown else hidden_variance(w, dim, wide, root, factor)
+        hidden = 0.0 if rules.revealed else hidden_variance(w, dim, wide, root, factor)
         neglect = (
-            factor * (1 + time) * arms / (rules.patience * reward_noise(learner, rules.told, noise, hidden))
+            factor
+            * (1 + time)
+            * arms
+            / (rules.patience * reward_noise(learner, rules.reward_var, noise, hidden))
         )
     # The variances are in units of the factor.
     arm = _largest_bound(w, arms, across, level * sqrt(factor), rules.growth, neglect)
@@ -366,7 +373,7 @@ def dot(left: Array, right: Array, number: int) -> float:
 
 
 @inlined
-def _condition(w: Desk, dim: int, long: int, scale: int, variance: float) -> None:
+def _condition(w: Workspace, dim: int, long: int, scale: int, variance: float) -> None:
     """Potter's update of one belief by a deviation; `total` is the variance plus half'half."""
     root, turned, half, mean = w.root[scale], w.turned[scale], w.half[scale], w.mean[scale]
     away, total = w.away[scale], w.total[scale]
@@ -391,7 +398,7 @@ def _subtract_outer(dim: int, long: int, slope: float, down: Array, along: Array
 
 @inlined
 def learn_reward(
-    w: Desk, learner: int, dim: int, long: int, scales: int, var: float, shape: float, hidden: float,
+    w: Workspace, learner: int, dim: int, long: int, scales: int, var: float, shape: float, hidden: float,
     value: float,
 ) -> None:  # fmt: skip
     """Update every scale's belief and weight after a reward.
@@ -416,7 +423,7 @@ def learn_reward(
 
 @inlined
 def clip_reward(
-    w: Desk, dim: int, long: int, wide: int, root: Array, factor: float, noise: float, value: float,
+    w: Workspace, dim: int, long: int, wide: int, root: Array, factor: float, noise: float, value: float,
     limit: float,
 ) -> float:  # fmt: skip
     """The reward, clipped if it is too far from its expectation."""
@@ -429,7 +436,7 @@ def clip_reward(
 
 
 @inlined
-def _true_score(w: Desk, dim: int, context: Array, i: int, t: int) -> float:
+def _true_score(w: Workspace, dim: int, context: Array, i: int, t: int) -> float:
     """phi(arm, c)'theta."""
     total = 0.0
     for k in range(dim):
@@ -447,7 +454,7 @@ def _at(index: int, size: int) -> int:
 
 @inlined
 def _load_trial(
-    w: Desk, dim: int, long: int, arms: int, across: int, scales: int, world: World, state: State, i: int
+    w: Workspace, dim: int, long: int, arms: int, across: int, scales: int, world: World, state: State, i: int
 ) -> None:  # fmt: skip
     """Copy the data of a trial to the workspace."""
     actions = _at(i, world.table.shape[0])
@@ -465,7 +472,7 @@ def _load_trial(
 
 
 @inlined
-def _store_trial(w: Desk, dim: int, long: int, scales: int, state: State, i: int) -> None:
+def _store_trial(w: Workspace, dim: int, long: int, scales: int, state: State, i: int) -> None:
     """Copy the learner's state from the workspace."""
     for s in range(scales):
         state.rates[i, s], state.weights[i, s] = w.rates[s], w.weights[s]
@@ -476,7 +483,7 @@ def _store_trial(w: Desk, dim: int, long: int, scales: int, state: State, i: int
 
 
 @inlined
-def _load_round(w: Desk, dim: int, believed: Believed, i: int, t: int) -> None:
+def _load_round(w: Workspace, dim: int, believed: Believed, i: int, t: int) -> None:
     """Copy the belief about a round's context, and the agent's draws."""
     trial, time = _at(i, believed.cov.shape[0]), _at(t, believed.cov.shape[1])
     for k in range(dim):
@@ -490,7 +497,7 @@ def _load_round(w: Desk, dim: int, believed: Believed, i: int, t: int) -> None:
 
 
 @inlined
-def _compute_row(w: Desk, dim: int) -> None:
+def _compute_row(w: Workspace, dim: int) -> None:
     """Compute psi(arm) from the arm's column."""
     for k in range(dim):
         w.row[k] = w.action[k]
@@ -499,7 +506,7 @@ def _compute_row(w: Desk, dim: int) -> None:
 
 
 @inlined
-def _reveal_context(w: Desk, dim: int, revealed: Array, i: int, t: int) -> None:
+def _reveal_context(w: Workspace, dim: int, revealed: Array, i: int, t: int) -> None:
     """Replace the belief about the context by the true context."""
     for k in range(dim):
         context = revealed[i, t, k]
@@ -507,7 +514,7 @@ def _reveal_context(w: Desk, dim: int, revealed: Array, i: int, t: int) -> None:
 
 
 @inlined
-def _regret(w: Desk, dim: int, arms: int, across: int, world: World, i: int, t: int, arm: int) -> float:
+def _regret(w: Workspace, dim: int, arms: int, across: int, world: World, i: int, t: int, arm: int) -> float:
     """The oracle's best score less the arm's."""
     for k in range(dim):
         w.context[k], w.square[k] = world.best[i, t, k], world.best_square[i, t, k]
@@ -518,7 +525,7 @@ def _regret(w: Desk, dim: int, arms: int, across: int, world: World, i: int, t: 
 
 @inlined
 def _form_belief(
-    w: Desk, learner: int, dim: int, long: int, scales: int, wide: int, shape: float
+    w: Workspace, learner: int, dim: int, long: int, scales: int, wide: int, shape: float
 ) -> tuple[Array, float, float, int]:  # fmt: skip
     """The root and factor of theta ~ N(centre, factor root root'); the noise of rewards; the best scale."""
     if learner == MIXED:
@@ -541,7 +548,7 @@ def program(sizes: KernelSizes) -> Callable[..., None]:
     learner, chooser, dim, long, arms, across, scales, columns, wide = sizes
 
     def play(
-        w: Desk, rules: Rules, world: World, believed: Believed, state: State, trace: Trace, rounds: int,
+        w: Workspace, rules: Rules, world: World, believed: Believed, state: State, trace: Trace, rounds: int,
         first: int,
     ) -> None:  # fmt: skip
         for i in range(world.theta.shape[0]):
@@ -560,16 +567,16 @@ def program(sizes: KernelSizes) -> Callable[..., None]:
                 take_arm(w, dim, across, arm)
                 reward = world.noise[i, t] + world.counts[i, t] * _true_score(w, dim, world.context, i, t)
                 trace.arm[i, t], trace.paid[i, t] = arm, reward
-                if rules.shown:
+                if rules.revealed:
                     hidden = 0.0
-                    _reveal_context(w, dim, believed.shown, i, t)
+                    _reveal_context(w, dim, believed.revealed, i, t)
                 elif arm != best and (learner > CONJUGATE or rules.limit < inf):
                     hidden = hidden_variance(w, dim, wide, root, factor)
                 _compute_row(w, dim)
                 if rules.limit < inf:
-                    spread = reward_noise(learner, rules.told, noise, hidden)
+                    spread = reward_noise(learner, rules.reward_var, noise, hidden)
                     reward = clip_reward(w, dim, long, wide, root, factor, spread, reward, rules.limit)
-                learn_reward(w, learner, dim, long, scales, rules.told, shape, hidden, reward)
+                learn_reward(w, learner, dim, long, scales, rules.reward_var, shape, hidden, reward)
                 trace.regret[i, t] = _regret(w, dim, arms, across, world, i, t, arm)
                 shape += 0.5
             state.shape[i] = shape
