@@ -5,13 +5,18 @@ of one row, a named tuple, or values in order. Cells stay as they are: what they
 missing, is for the reader (`unfog.validation`).
 """
 
+import csv
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from unfog import validation
 from unfog.validation import InputError, display
 
 if TYPE_CHECKING:
@@ -48,6 +53,48 @@ def cells(frame: Any, names: Sequence[str]) -> dict[str, list[Any]]:
     return {name: wrapped[name].to_list() for name in names}
 
 
+def column(frame: Any, name: str) -> npt.NDArray[Any]:
+    """A column as an array: floats with NaN for nulls, dates, or objects."""
+    cells = frame[name]
+    if "dictionary" in str(getattr(cells, "type", "")):  # of Arrow, which NumPy reads without its nulls
+        return np.array([*cells.to_pylist(), None], object)[:-1]
+    return np.asarray(cells)
+
+
+def select(frame: Any, names: Sequence[str]) -> Any:
+    """The frame with these columns, in this order."""
+    if hasattr(frame, "iloc"):  # pandas, where names may be numbers
+        own = names_of(frame)
+        return frame.iloc[:, [own.index(name) for name in names]]
+    return _wrap(frame).select(*names).to_native()
+
+
+def to_csv(frame: Any, labels: Sequence[str] = ()) -> str:
+    """The frame as CSV: nothing where a cell is missing, times as seconds since 1970.
+
+    Cells of the columns `labels` are names: text or integers.
+    """
+    names = names_of(frame)
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    rows = zip(*cells(frame, names).values(), strict=True)
+    for i, row in enumerate(rows, 2):
+        pairs = zip(names, row, strict=True)
+        writer.writerow([_to_text(f"row {i}, {name}", cell, name in labels) for name, cell in pairs])
+    return text.getvalue()
+
+
+def _to_text(field: str, cell: Any, is_label: bool) -> str:
+    if validation.is_missing(cell):
+        return ""
+    if is_label:
+        return validation.check_identifier(field, cell)
+    if isinstance(cell, datetime):
+        return repr(validation.check_time(field, cell))
+    return cell if isinstance(cell, str) else repr(validation.number(field, cell))
+
+
 def build(columns: Mapping[str, Sequence[Any]], like: Any = "pandas") -> Any:
     """A frame with these columns, None for what is missing: of a kind by name, or of that of another frame.
 
@@ -71,7 +118,7 @@ def _alike(column: Sequence[Any]) -> list[Any]:
     return [None if x is None else float(x) for x in column] if types == {int, float} else list(column)
 
 
-def read_parquet(path: Path) -> Any:
+def read_parquet(field: str, path: Path) -> Any:
     """The table of a Parquet file, as one of pyarrow."""
     from unfog._extras import explain_missing
 
@@ -82,7 +129,7 @@ def read_parquet(path: Path) -> Any:
         return pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
         problem = f"{path.name} cannot be read ({' '.join(str(error).split())[:100]})"
-        raise InputError("file", problem, "a Parquet file") from None
+        raise InputError(field, problem, "a Parquet file") from None
 
 
 def write_parquet(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:

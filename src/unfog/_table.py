@@ -12,7 +12,7 @@ None, the texts in a column's field `empty` count as empty.
 import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from unfog import _frames
 from unfog.validation import LARGEST, InputError, check_identifier, check_time, display, is_missing
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -141,12 +142,12 @@ def number(label: str, cell: Any, empty: frozenset[str] = EMPTY, allowed: str = 
     return value
 
 
-def seconds(label: str, cell: Any) -> float:
-    """The time in a cell: a number, or a date in ISO 8601; NaN if it is empty."""
+def seconds(label: str, cell: Any, zone: tzinfo | None = UTC) -> float:
+    """The time in a cell: a number, or a date in ISO 8601; NaN if it is empty. `zone`: of dates without."""
     if _is_empty(cell, EMPTY):
         return np.nan
     value = _parse_float(cell)
-    return _parse_date(label, cell, TIME) if value is None else value
+    return _parse_date(label, cell, TIME, zone) if value is None else value
 
 
 def text(cell: object) -> str:
@@ -166,9 +167,9 @@ def _parse_float(cell: Any) -> float | None:
         return None
 
 
-def _parse_date(label: str, cell: Any, allowed: str) -> float:
+def _parse_date(label: str, cell: Any, allowed: str, zone: tzinfo | None = UTC) -> float:
     time = cell if isinstance(cell, datetime) else str(cell)
-    return check_time(label, time, allowed, zone=UTC)
+    return check_time(label, time, allowed, zone)
 
 
 def check_times(times: Array, where: Where, name: str, cells: Any = None) -> None:
@@ -188,6 +189,8 @@ def names_of(table: Any) -> list[str] | None:
     """The names of a table's columns; None if it is not a table."""
     if isinstance(table, Mapping):
         return [str(name) for name in table]
+    if _frames.is_frame(table):
+        return _frames.names_of(table)
     columns = table.dtype.names if isinstance(table, np.ndarray) else getattr(table, "columns", None)
     return None if columns is None or not hasattr(table, "__getitem__") else [str(name) for name in columns]
 
@@ -217,7 +220,10 @@ def columns(
     empty: frozenset[str] = EMPTY,
 ) -> dict[str, Column]:
     """Some columns of a table, which must have the same length; `rows` are row numbers, by default from 1."""
-    cells_by_name = {name: _to_array(name, table[name]) for name in names}
+    is_frame = _frames.is_frame(table)
+    cells_by_name = {
+        name: _frames.column(table, name) if is_frame else _to_array(name, table[name]) for name in names
+    }
     sizes = {name: len(cells) for name, cells in cells_by_name.items()}
     usual = Counter(sizes.values()).most_common(1)[0][0]
     for name, size in sizes.items():
@@ -287,13 +293,19 @@ def array(field: str, value: Any, allowed: str, *, coerce: bool = False) -> Arra
 
 
 def _unbox(value: Any) -> npt.NDArray[Any]:
-    """An array; nullable columns of pandas, which arrive as objects, become floats."""
-    raw = np.asarray(value)
-    if raw.dtype.kind != "O" or not hasattr(value, "to_numpy"):
+    """An array; of objects, as nullable columns of frames come, floats if all are numbers or missing."""
+    is_frame = _frames.is_frame(value)
+    if is_frame and not hasattr(value, "iloc"):  # NumPy reads frames of pandas, whatever their names are
+        parts = [_frames.column(value, name) for name in _frames.names_of(value)]
+        is_plain = all(part.dtype.kind in "iuf" for part in parts)
+        raw = np.column_stack(parts if is_plain else [part.astype(object) for part in parts])
+    else:
+        raw = np.asarray(value)
+    if raw.dtype.kind != "O" or not (is_frame or hasattr(value, "to_numpy")):
         return raw
-    objects: npt.NDArray[Any] = value.to_numpy(dtype=object, na_value=np.nan)
-    is_numeric = all(isinstance(one, Real) and not isinstance(one, bool) for one in objects.flat)
-    return objects.astype(np.float64) if is_numeric else objects
+    numbers = [np.nan if is_missing(one) else one for one in raw.flat]
+    is_numeric = all(isinstance(one, Real | Decimal) and not isinstance(one, bool) for one in numbers)
+    return np.array(numbers, np.float64).reshape(raw.shape) if is_numeric else raw
 
 
 def matrix(field: str, value: Any, allowed: str, ndim: int = 2, *, coerce: bool = False) -> Array:

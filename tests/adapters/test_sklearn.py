@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -247,3 +249,17 @@ def test_readings_that_overflow_are_refused(gap: float) -> None:
         Denoiser().fit(huge)
     with pytest.raises(InputError, match=r"^X: row 0, column 1 is "):
         Denoiser().fit(X).transform(huge)
+
+
+def test_frames_of_all_kinds_with_gaps(rng: np.random.Generator) -> None:
+    noisy = rng.normal(size=(30, 2))
+    cells: list[float | None] = noisy[:, 1].tolist()
+    noisy[3, 1], cells[3] = np.nan, None
+    columns = {"steps": noisy[:, 0].tolist(), "mood": cells}
+    expected = Denoiser(noise_cov=1.0).fit_transform(noisy)
+    nullable = pd.DataFrame(columns).convert_dtypes()
+    for frame in (pd.DataFrame(columns), nullable, pl.DataFrame(columns), pa.table(columns)):
+        denoiser = Denoiser(noise_cov=1.0)
+        np.testing.assert_allclose(denoiser.fit_transform(frame), expected, rtol=1e-12)
+        assert denoiser.get_feature_names_out().tolist() == ["steps", "mood"]
+        assert np.isfinite(denoiser.transform_one({"mood": pd.NA, "steps": 1})).all()

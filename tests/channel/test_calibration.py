@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import unfog
@@ -272,3 +275,28 @@ def test_readings_alone_tell_no_bias_of_a_device() -> None:
     twice = rng.normal(40.0, 10.0, (50, 1, 1)) + rng.normal(0, 5.0, (50, 2, 1))
     with pytest.raises(InputError, match=r"^same_device: .* tell no bias; allowed: a study that has pairs"):
         unfog.calibrate(twice).same_device()
+
+
+def test_frames_of_all_kinds_are_matched_by_name(rng: np.random.Generator) -> None:
+    true = rng.normal([7000, 3], [2000, 1], (60, 2))
+    noisy = true + rng.normal(0, [1200, 0.4], (60, 2))
+    groups = [f"device {i % 3}" for i in range(60)]
+    gaps: list[float | None] = noisy[:, 1].tolist()
+    gaps[5] = None
+    seen = {
+        "steps": noisy[:, 0].tolist(),
+        "mood": gaps,
+    }
+    known = {"mood": true[:, 1].tolist(), "steps": true[:, 0].tolist()}
+    noisy[5, 1] = np.nan
+    expected = unfog.calibrate(noisy, true, groups=groups)
+    for frame, series in ((pd.DataFrame, pd.Series), (pl.DataFrame, pl.Series), (pa.table, pa.array)):
+        found = unfog.calibrate(frame(seen), frame(known), groups=series(groups))
+        for name in ("context_mean", "noise_cov", "bias", "bias_cov"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9)
+    nullable = pd.DataFrame(seen).convert_dtypes()
+    np.testing.assert_array_equal(
+        unfog.calibrate(nullable, pd.DataFrame(known), groups=groups).bias, expected.bias
+    )
+    with pytest.raises(InputError, match="noisy: is made of object"):
+        unfog.calibrate(pl.DataFrame(seen | {"mood": ["a"] * 60}), true)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from unfog import live
@@ -407,6 +408,25 @@ def test_what_is_no_export_makes_no_store(capsys: Capture, walks: str) -> None:
     assert said == "out: walks.unfog; allowed: another file: this one is the store's"
     assert answer(capsys, "replay", *HERE)["same"]
     assert walks
+
+
+def test_parquet_goes_out_and_comes_in(capsys: Capture, walks: str) -> None:
+    columns = {"steps": [4000.0, 7000], "sleep": [None, 7.0], "arm": ["send", "wait"], "reward": [0.5, 0]}
+    pl.DataFrame(columns | {"decision": [5, 6], "unit": [1, 2]}).write_parquet("past.parquet")
+    assert answer(capsys, "import", "walks.unfog", "past.parquet", "--name", "walks") == {
+        "problem": "walks",
+        "decisions": 2,
+    }
+    unfog(capsys, "export", *HERE, "--parquet", "--out", "all.parquet")
+    rows = pl.read_parquet("all.parquet")
+    assert rows["arm"].to_list()[-2:] == ["send", "wait"]
+    assert rows["context.sleep"].to_list()[-2:] == [None, 7.0]
+    assert rows["unit"].to_list()[-2:] == ["1", "2"]
+    assert refusal(capsys, "export", *HERE, "--parquet").startswith("out: not given")
+    Path("bad.parquet").write_text("steps")
+    assert refusal(capsys, "import", "walks.unfog", "bad.parquet", "--name", "walks").startswith(
+        "file: bad.parquet cannot be read"
+    )
 
 
 def test_tables_go_out_and_come_in(capsys: Capture, walks: str) -> None:

@@ -7,10 +7,14 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from tests.live.faults import Disk
@@ -437,6 +441,38 @@ def test_a_table_that_cannot_be_read_changes_nothing(tmp_path: Path) -> None:
         for change, field in CHANGES:
             untaken(walks, change(table), rf"^{field}: ")
         assert decision_table.from_table(walks, io.StringIO(table)) == 2
+
+
+def test_decisions_in_frames_come_in(tmp_path: Path) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    columns: dict[str, Any] = {
+        "steps": [0.25, None],
+        "sleep": [1, 2],
+        "arm": ["send", "wait"],
+        "unit": [7, None],
+        "reward": [None, 0.75],
+        "measured_at": [noon, None],
+        "true.steps": [0.5, None],
+    }
+    frames = (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns))
+    with other(tmp_path) as store:
+        for i, frame in enumerate(frames):
+            walks = store.problem(f"walks {i}", **terms("unfog"))
+            assert walks.import_decisions(frame) == 2
+            first, shown, second, reward = walks.events()[1:]
+            assert first["context"] == {"steps": 0.25, "sleep": 1.0}
+            assert (first["unit"], first["measured_at"]) == ("7", noon.timestamp())
+            assert shown["context"] == {"steps": 0.5}
+            assert second["context"] == {"steps": None, "sleep": 2.0}
+            assert "unit" not in second
+            assert reward["value"] == 0.75
+        with pytest.raises(InputError, match=r"^row 3, unit: 7.5"):
+            walks.import_decisions(pl.DataFrame(columns | {"unit": [7, 7.5]}, strict=False))
+        text = "steps,sleep,arm,measured_at\n1,2,send,2026-01-01T12:00:00Z\n"
+        assert walks.import_decisions(text) == 1
+        assert walks.events()[-1]["measured_at"] == noon.timestamp()
+        with pytest.raises(InputError, match=r"^row 2, measured_at: .* has no time zone"):
+            walks.import_decisions(text.replace("Z", ""))
 
 
 def test_arms_with_vectors_come_in(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unfog import _table
+from unfog._frames import is_frame, names_of, select
 from unfog._table import matrix
 from unfog.maths.arrays import Array, Bools, Ints
 from unfog.maths.statistics import standard_error
@@ -108,7 +109,9 @@ def complete(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> Rows:
 
 
 def beside(field: str, other: npt.ArrayLike, true: npt.ArrayLike) -> tuple[Array, Array]:
-    """Two matrices of one shape, with all their rows."""
+    """Two matrices of one shape, with all their rows; of two frames with the same names, columns by name."""
+    if is_frame(other) and is_frame(true) and sorted(names_of(other)) == sorted(names_of(true)):
+        true = select(true, names_of(other))
     first, second = matrix(field, other, TWO_MATRICES), matrix("true", true, TWO_MATRICES)
     if first.shape != second.shape:
         raise InputError(field, f"has shape {first.shape} and true {second.shape}", TWO_MATRICES)

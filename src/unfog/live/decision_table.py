@@ -7,16 +7,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from io import StringIO
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from unfog import validation
-from unfog._table import check_once, check_there, csv_rows, number
+from unfog._frames import is_frame, to_csv
+from unfog._table import check_once, check_there, csv_rows, number, seconds
 from unfog.live import requests, snapshot
 from unfog.live.commands import Command, Decide, Reveal, Reward
 from unfog.live.errors import ConflictError
 from unfog.live.requests import context_of, in_place
 from unfog.live.state import State
-from unfog.validation import InputError
+from unfog.validation import InputError, display
 
 if TYPE_CHECKING:
     from unfog.live.problem import Problem
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 FIRST = ("decision", "number", "time", "unit", "arm", "probability", "reward", "outcome")
 PARTS = ("context", "denoised", "sd", "true")
 LEARNT_OUTCOMES = ("learnt", "kept", "waits")  # the outcomes of rewards that count
+LABELS = ("decision", "unit", "arm", "key", "outcome")  # columns that hold names
 ERASED = "erased"  # the outcome of a decision whose context was erased
 
 
@@ -73,15 +76,17 @@ class Row(NamedTuple):
     true: dict[str, float]
 
 
-def from_table(problem: "Problem", table: IO[str]) -> int:
+def from_table(problem: "Problem", table: Any) -> int:
     """Import decisions made elsewhere, one per row, and return how many. If a row is refused, all are.
+
+    The table is CSV, a file or its text, or a data frame.
 
     Columns: `context.<name>` or `<name>` for every coordinate, empty where it was lost; `arm`; and as far as
     they are known `reward`, `probability`, `unit`, `key`, `measured_at`, `true.<name>`. Without a `key`, the
     `decision` is the key, so that importing a table again changes nothing. Other columns that `as_table`
     writes are ignored. So are rows whose `outcome` is `erased`: there is no context to learn from.
     """
-    rows = _read_rows(problem, table)
+    rows = _read_rows(problem, StringIO(to_csv_text(table)) if not hasattr(table, "read") else table)
     with problem.processor.batch():
         for row in _try_rows(problem, rows):
             decision = problem.decide(**row.arguments)
@@ -90,6 +95,15 @@ def from_table(problem: "Problem", table: IO[str]) -> int:
             if row.true:
                 problem.reveal(decision.id, row.true)
     return len(rows)
+
+
+def to_csv_text(table: Any) -> str:
+    """A table as CSV: a data frame, or a text that is CSV already."""
+    if is_frame(table):
+        return to_csv(table, LABELS)
+    if not isinstance(table, str):
+        raise InputError("table", display(table), "a data frame, or CSV")
+    return table
 
 
 def _read_rows(problem: "Problem", table: IO[str]) -> list[Row]:
@@ -133,7 +147,10 @@ def _read_row(
         raise InputError(f"row {row_number}, arm", "nothing", "the arm that was chosen")
     arguments: dict[str, Any] = {"context": {name: read(column) for name, column in contexts.items()}}
     arguments |= {name: row[name] for name in ("unit", "key") if row.get(name)}
-    arguments |= {name: read(name) for name in ("probability", "measured_at") if row.get(name)}
+    if row.get("probability"):
+        arguments["probability"] = read("probability")
+    if row.get("measured_at"):
+        arguments["measured_at"] = seconds(f"row {row_number}, measured_at", row["measured_at"], zone=None)
     if "key" not in arguments and row.get("decision"):
         arguments["key"] = row["decision"]
         if row["decision"].partition("-")[2] == problem.terms.uid[:8]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from unfog import validation
 from unfog._frames import is_frame
-from unfog.live import history, inspection, requests, snapshot
+from unfog.live import decision_table, history, inspection, requests, snapshot
 from unfog.live.arms import Arms
 from unfog.live.commands import (
     AddShadow,
@@ -243,6 +243,13 @@ class Problem:
     def remove_shadow(self, agent: str) -> Receipt:
         """Remove a shadow."""
         return self._report(RemoveShadow(validation.check_name("agent", agent)))
+
+    def import_decisions(self, table: Any) -> int:
+        """Import decisions that were made elsewhere, all or none; returns how many.
+
+        The table is a data frame, or CSV: a file or its text. See `unfog.live.decision_table.from_table`.
+        """
+        return decision_table.from_table(self, table)
 
     def events(self, since: int = 0) -> Events:
         """The events after event number `since`: mappings with seq, kind, decision, time and more."""

@@ -24,6 +24,7 @@ from unfog.channel.channel import Channel
 from unfog.channel.knowledge import Knowledge
 from unfog.live.backend import LAST
 from unfog.live.config import FIELDS, ProblemConfig, ProblemOptions, check_fields_known, show_options
+from unfog.live.decision_table import to_csv_text
 from unfog.live.errors import NotFoundError, StoreError
 from unfog.live.frames import Events, check_no_columns, decide_rows, reward_rows
 from unfog.live.inspection import dataset_from_json
@@ -387,9 +388,10 @@ class RemoteProblem:
     def _change(self, verb: str, body: dict[str, Any]) -> Receipt:
         return Receipt(**self.client.post(f"{self._path}/{verb}", body, again=False))
 
-    def import_decisions(self, text: str) -> int:
-        """Import decisions that were made elsewhere from CSV, all or none; returns how many."""
-        reply = self.client.post(f"{self._path}/decisions/import", {"table": text}, again=False, long=True)
+    def import_decisions(self, table: Any) -> int:
+        """Import decisions made elsewhere from CSV or a data frame, all or none; returns how many."""
+        body = {"table": to_csv_text(table)}
+        reply = self.client.post(f"{self._path}/decisions/import", body, again=False, long=True)
         return int(reply["decisions"])
 
     def events(self, since: int = 0) -> Events:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from tests.evaluation.readers import logs
@@ -15,6 +17,7 @@ from unfog.evaluation.readers import Columns, read, to_obp
 from unfog.evaluation.readers import table as tables
 from unfog.live import Store, decision_table
 from unfog.live import open as live_open
+from unfog.validation import InputError
 
 
 @pytest.fixture
@@ -37,6 +40,26 @@ def test_a_mapping_and_a_frame(log: DecisionLog) -> None:
     logs.same(read(frame), log)
     frame["time"] = frame["time"].dt.tz_localize(None)
     logs.same(read(frame), log)
+
+
+def test_frames_of_polars_and_pyarrow_and_parquet(tmp_path: Path, log: DecisionLog) -> None:
+    table = {name: [None if x != x else x for x in cells] for name, cells in logs.table(log).items()}
+    frame = pl.DataFrame(table)
+    frame = frame.with_columns(pl.from_epoch(pl.col("time") * 1e6, "us").dt.replace_time_zone("UTC"))
+    frame.write_parquet(tmp_path / "log.parquet")
+    arrow = frame.to_arrow()
+    units = arrow["unit"].dictionary_encode()
+    coded = arrow.set_column(arrow.column_names.index("unit"), "unit", units)
+    for one in (frame, frame.with_columns(pl.col("arm").cast(pl.Categorical)), arrow, coded):
+        logs.same(read(one), log)
+    logs.same(read(tmp_path / "log.parquet"), log)
+    lost = pa.array([None, *table["unit"][1:]]).dictionary_encode()
+    bad = arrow.set_column(arrow.column_names.index("unit"), "unit", lost)
+    with pytest.raises(InputError, match="row 1, unit: nothing"):
+        read(bad)
+    for arms in ([True] * len(log.arm), [0.5] * len(log.arm)):
+        with pytest.raises(InputError, match="row 1, arm: "):
+            read(frame.with_columns(pl.Series("arm", arms)))
 
 
 @pytest.mark.parametrize("quick", [True, False])

@@ -169,4 +169,5 @@ def reading(x: Any, names: Sequence[str] | None, allowed: str) -> Array:
         raise InputError(
             "x", f"has {', '.join(map(str, labels))}", f"a number for each of {', '.join(names)}"
         )
-    return _table.array("x", [by_name[name] for name in names], allowed, coerce=True)
+    cells = [np.nan if validation.is_missing(by_name[name]) else by_name[name] for name in names]
+    return _table.array("x", cells, allowed, coerce=True)

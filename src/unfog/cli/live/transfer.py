@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unfog.cli.live.common import Name, Place, StoreFile, Sync, check_known, opened, say, write
+from unfog.cli.live.common import Name, Place, StoreFile, Sync, check_known, opened, refuse_store, say, write
 
 if TYPE_CHECKING:
     from unfog.live import Store
@@ -43,16 +43,36 @@ def export(
     table: Annotated[
         bool, typer.Option("--csv", help="A table with a row for each decision, instead of the log.")
     ] = False,
+    parquet: Annotated[
+        bool, typer.Option("--parquet", help="The same table as a Parquet file, which needs --out.")
+    ] = False,
 ) -> None:
     """Write out the log of a problem, from which `unfog live import` makes the same problem again."""
     with opened(store) as connection:
         check_known(connection, name)
+        if parquet:
+            _write_parquet(connection, name, out)
+            return
         texts = _table_lines(connection, name) if table else connection.export(name)
         if out is not None:
             write(out, texts, connection)
             return
         for text in texts:
             typer.echo(text, nl=False)
+
+
+def _write_parquet(store: "Store | Client", name: str, out: Path | None) -> None:
+    from unfog import _frames
+    from unfog.live.decision_table import as_table
+    from unfog.validation import InputError
+
+    if out is None:
+        raise InputError("out", "not given", "--out FILE.parquet: a Parquet file is no text")
+    refuse_store("out", out, store)
+    context = next(iter(store.events(name)))["context"]
+    names, *rows = as_table(store.events(name), context)
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    _frames.write_parquet(out, dict(zip(names, columns, strict=True)))
 
 
 def _table_lines(store: "Store | Client", name: str) -> Iterator[str]:
@@ -68,7 +88,10 @@ def _table_lines(store: "Store | Client", name: str) -> Iterator[str]:
 def import_log(
     store: StoreFile,
     file: Annotated[
-        str, typer.Argument(metavar="FILE|-", help="An export; or a table FILE.csv. - for NDJSON on stdin.")
+        str,
+        typer.Argument(
+            metavar="FILE|-", help="An export; or a table FILE.csv or .parquet. - for NDJSON on stdin."
+        ),
     ],
     name: Annotated[
         str | None, typer.Option(help="Under this name; for a table the problem that it goes into.")
@@ -83,11 +106,21 @@ def import_log(
     sync: Sync = "full",
 ) -> None:
     """Import an export, into a store that is created if need be; or logged decisions from a table."""
+    if file.endswith(".parquet"):
+        _import_table(store, file, _read_parquet(file), name, sync)
+        return
     with _open_lines(file) as lines:
         if file.endswith(".csv"):
             _import_table(store, file, lines, name, sync)
         else:
             _import_log(store, file, lines, name, sync, allow_modules or ())
+
+
+def _read_parquet(file: str) -> Any:
+    from unfog import _frames
+
+    with _open_lines(file):  # says what is wrong if it cannot be opened
+        return _frames.read_parquet("file", Path(file))
 
 
 def _open_lines(file: str) -> Any:
@@ -104,7 +137,7 @@ def _open_lines(file: str) -> Any:
         raise InputError("file", problem, "a file that can be read", near) from None
 
 
-def _import_table(location: Place, file: str, lines: IO[str], name: str | None, sync: str) -> None:
+def _import_table(location: Place, file: str, table: Any, name: str | None, sync: str) -> None:
     """Import logged decisions from a table into an existing problem."""
     from unfog.live import Problem
     from unfog.live.decision_table import from_table
@@ -115,9 +148,10 @@ def _import_table(location: Place, file: str, lines: IO[str], name: str | None, 
     with opened(location, sync) as connection:
         problem = connection.problem(name)
         if isinstance(problem, Problem):
-            number = _run_decoding(file, lambda: from_table(problem, lines))
+            number = _run_decoding(file, lambda: from_table(problem, table))
         else:
-            number = problem.import_decisions(_run_decoding(file, lines.read))
+            text = _run_decoding(file, table.read) if hasattr(table, "read") else table
+            number = problem.import_decisions(text)
     say({"problem": name, "decisions": number})
 
 

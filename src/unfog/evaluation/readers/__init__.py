@@ -7,7 +7,8 @@
 | a live store, one of its problems, or of a service | by what it offers: names and events |
 | `.ndjson`, `.jsonl`, `.json` | an export of `unfog live`, or dsjson: by the fields of its first line |
 | `.csv`, `.tsv`, `.txt` | a header, then a row for each decision |
-| a data frame, a mapping of columns | by its columns |
+| `.parquet` | a row for each decision |
+| a data frame of pandas, polars or pyarrow, a mapping of columns | by its columns |
 | the feedback dictionary of obp | by n_rounds, n_actions, action and reward |
 
 Errors name the first row that offends: see evaluation/log.py.
@@ -18,6 +19,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from unfog._frames import read_parquet
 from unfog._io import check_file
 from unfog._table import names_of, number_rows
 from unfog.evaluation import log as logs
@@ -31,9 +33,11 @@ from unfog.validation import InputError, check_keywords, display, positive
 __all__ = ["Columns", "Opener", "read", "to_obp"]
 
 TABLES, LINES, STORES = (".csv", ".tsv", ".txt"), (".ndjson", ".jsonl", ".json"), (".unfog",)
+PARQUET = (".parquet",)
+ENDINGS = ", ".join(TABLES + PARQUET + LINES + STORES)
 ANY = (
-    "a live store or problem; a path to its file, to an export (.ndjson), to dsjson (.json) or to a .csv; a "
-    "data frame or a mapping of columns; the feedback dictionary of obp"
+    "a live store or problem; a path to its file, to an export (.ndjson), to dsjson (.json), to a .csv or"
+    " .parquet; a data frame or a mapping of columns; the feedback dictionary of obp"
 )
 
 
@@ -92,10 +96,14 @@ def _read_path(path: Path, options: ReaderOptions) -> DecisionLog:
     if ending in TABLES:
         options.only(path.name, *table.TAKES)
         return table.read_csv(path, options.of_table, options.arms, options.coordinates)
+    if ending in PARQUET:
+        options.only(path.name, *table.TAKES)
+        frame = read_parquet("log", path)
+        return table.read_table(frame, options.of_table, options.arms, options.coordinates, path.name)
     if ending in LINES:
         return ndjson.read_lines(path, options)
     if ending not in STORES:
-        raise InputError("log", f"{path.name}", f"a name that ends in {', '.join(TABLES + LINES + STORES)}")
+        raise InputError("log", f"{path.name}", f"a name that ends in {ENDINGS}")
     options.only(path.name, *live.TAKES)
     if options.opener is None:
         raise InputError("log", path.name, "a store that is open: unfog.live.open(path)")
