@@ -17,10 +17,10 @@ its two columns. The law follows from a `Tally` of what was seen, which is a sta
 encoded row, `law`. It begins with one observation: spread evenly over the levels, or around the circle.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, wraps
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from unfog import validation
 from unfog._frames import read_row
 from unfog.channel.channel import Channel, Units
 from unfog.maths.arrays import Array, Ints
-from unfog.validation import InputError, display, is_missing
+from unfog.validation import InputError, check_keywords, display, is_missing
 
 OTHER = "other"
 ALLOWED = (
@@ -48,29 +48,9 @@ LIKELY_FIELDS = {  # what misspelt fields of a reading most likely are
     "bias": "bias_sd",
     "bias_cov": "bias_sd",
 }
-Class = TypeVar("Class", bound=type[Any])
 
 
-def _check_keywords(class_: Class) -> Class:
-    """Let the constructor raise InputError for misspelt or missing fields, not TypeError."""
-    names = [one.name for one in fields(class_)]
-    initialise: Callable[..., None] = class_.__init__
-
-    @wraps(initialise)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        for name in kwargs:
-            if name not in names:
-                near = LIKELY_FIELDS.get(name) if LIKELY_FIELDS.get(name) in names else None
-                raise InputError(name, "no such field", ", ".join(names), near)
-        if not args and names[0] not in kwargs:
-            raise InputError(names[0], "missing", f"{class_.__name__}({names[0]}, …)")
-        initialise(self, *args, **kwargs)
-
-    class_.__init__ = __init__
-    return class_
-
-
-@_check_keywords
+@check_keywords
 @dataclass(frozen=True)
 class Reading:
     """A number that a sensor reads, in standard deviations; None: not known, learnt.
@@ -127,7 +107,7 @@ def _check_sd(field: str, value: object) -> float:
     return sd
 
 
-@_check_keywords
+@check_keywords
 @dataclass(frozen=True)
 class Category:
     """One of several levels, which are texts or integers; exact, but may be missing.
@@ -171,7 +151,7 @@ class Category:
         return {"levels": list(self.levels), "other": True} if self.other else list(self.levels)
 
 
-@_check_keywords
+@check_keywords
 @dataclass(frozen=True)
 class Cycle:
     """A number that begins again after a period, such as an hour of the day; exact, but may be missing.
@@ -390,10 +370,15 @@ def _read_coordinate(field: str, value: Any) -> Coordinate:
 
 def _read_table(table: Mapping[str, Any]) -> Coordinate:
     """A coordinate from a table of its fields: those of a category or a cycle if it has one of them."""
-    for kind in (Category, Cycle):
-        if not {*FIELDS[kind]}.isdisjoint(table):
-            return kind(**{str(name): value for name, value in table.items()})
-    return Reading(**{str(name): value for name, value in table.items()})
+    kind = next((kind for kind in (Category, Cycle) if not {*FIELDS[kind]}.isdisjoint(table)), Reading)
+    names = FIELDS[kind]
+    for name in table:
+        if name not in names:
+            near = LIKELY_FIELDS.get(name) if kind is Reading else None
+            raise InputError(str(name), "no such field", ", ".join(names), near)
+    if names[0] not in table:
+        raise InputError(names[0], "missing", f"a table with {', '.join(names)}")
+    return kind(**table)
 
 
 def _columns_of(name: str, one: Coordinate) -> tuple[str, ...]:
