@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from unfog.agents.agent import Agent
     from unfog.agents.catalogue import AGENTS
     from unfog.bandit import Bandit
+    from unfog.channel.context import Category, Cycle, Reading
     from unfog.channel.deconvolution import deconvolve
     from unfog.lab.baselines.suite import compare_baselines
     from unfog.lab.evaluate import evaluate
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from unfog.worlds.temporal import TemporalProblem
 
 _HOME = {
+    "Category": "channel.context",
+    "Cycle": "channel.context",
+    "Reading": "channel.context",
     "AGENTS": "agents.catalogue",
     "Agent": "agents.agent",
     "Bandit": "bandit",
@@ -65,9 +69,12 @@ __all__ = [
     "AGENTS",
     "Agent",
     "Bandit",
+    "Category",
+    "Cycle",
     "GaussianProblem",
     "InputError",
     "LogisticProblem",
+    "Reading",
     "RecordedProblem",
     "TemporalProblem",
     "__version__",

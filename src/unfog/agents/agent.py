@@ -316,6 +316,19 @@ def _check_not_logged(agent: Agent, logged: bool) -> None:
         raise InputError("agents", what, "agents that learn from arms and rewards alone")
 
 
+def _check_knowledge(agent: Agent, known: Knowledge) -> None:
+    """Raise InputError if the denoiser needs to know more of contexts than is told."""
+    if agent.denoiser.needs_moments and not known.has_moments:
+        what = f"{agent.name!r} must be told how contexts spread and devices differ, and is not"
+        allowed = "hedged, which learns it; or Reading(noise_sd, bias_sd, mean, sd) for every coordinate"
+        raise InputError("agents", what, allowed)
+    for field in agent.denoiser.needs_knowledge:
+        if field not in known.beyond_moments:
+            what, would_do = NEEDED[field]
+            allowed = "agents that know the Gaussian law of contexts alone, such as unfog-oracle and unfog"
+            raise InputError("agents", f"{agent.name!r} needs {what}", would_do + allowed)
+
+
 def check_fit(
     agent: Agent,
     known: Knowledge,
@@ -337,11 +350,7 @@ def check_fit(
     if agent.learner.rewards != rewards:
         what = f"{agent.name!r} learns from {agent.learner.rewards} rewards"
         raise InputError("agents", what, f"agents for {rewards} rewards")
-    for field in agent.denoiser.needs_knowledge:
-        if field not in known.beyond_moments:
-            what, would_do = NEEDED[field]
-            allowed = "agents that know the Gaussian law of contexts alone, such as unfog-oracle and unfog"
-            raise InputError("agents", f"{agent.name!r} needs {what}", would_do + allowed)
+    _check_knowledge(agent, known)
     try:
         agent.learner.setup(known)
         agent.learner.check(known, features)

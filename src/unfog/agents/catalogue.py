@@ -51,7 +51,17 @@ from unfog.agents.denoise import (
     TemporalBank,
     UnknownNoise,
 )
-from unfog.agents.learn import LMC, Adf, Conjugate, Coupled, EmpiricalBayes, Revisable, Scaled, Sites
+from unfog.agents.learn import (
+    LMC,
+    Adf,
+    Conjugate,
+    Coupled,
+    EmpiricalBayes,
+    LinearProbability,
+    Revisable,
+    Scaled,
+    Sites,
+)
 from unfog.channel.channel import Channel
 from unfog.channel.knowledge import BEYOND
 from unfog.validation import (
@@ -122,7 +132,7 @@ _ROWS = [
     _ours("adaptive-temporal", TemporalBank(), learner=Revisable(), chooser=RandUcb(growth=0.0),
           binary_learner=Sites(),
           summary="temporal that finds out how large errors are, and how fast the bias moves"),
-    _ours("hedged", Fleet(), learner=EmpiricalBayes(), binary_learner=None, clip_sd=None,
+    _ours("hedged", Fleet(), learner=EmpiricalBayes(), binary_learner=LinearProbability(), clip_sd=None,
           summary="told only how noisy one reading is: learns the rest from all units and all rewards, "
           "and weighs whose a unit's offset is"),
     _ours("drift", Drift(), summary="follows a bias that walks"),

@@ -20,6 +20,7 @@ from unfog.maths.arrays import Array
 from unfog.maths.logistic import sigmoid
 
 NODES = 20
+LEAST = 0.002  # probability of a reward of 1, as a linear model predicts it
 
 
 def _rule() -> tuple[Array, Array]:
@@ -53,7 +54,9 @@ def reward(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tu
     Gaussian rewards that do not say how noisy these are, or do not know it yet. A chain is certain of its
     sample, so that its variance is too small.
     """
-    evidence, binary = decision.evidence, agent.learner.rewards == "bernoulli"
+    evidence, learner = decision.evidence, agent.learner
+    is_binary = learner.rewards == "bernoulli"
+    binary = is_binary and not learner.is_linear
     hidden = evidence.context_variance()
     estimator = agent.can.estimate_scales
     if estimator is not None and not estimator.is_ready(memory.learner, 1).all():
@@ -65,6 +68,10 @@ def reward(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tu
     weights = rounds.candidate_weights(memory)
     if weights is not None:
         mean, variance = mixed(weights, mean, variance, -1)
+    if is_binary and learner.is_linear:
+        xp = mean.__array_namespace__()
+        chance = xp.clip(mean, LEAST, 1 - LEAST)
+        return chance, chance * (1 - chance)
     if not binary:
         return mean, variance
     xp = mean.__array_namespace__()

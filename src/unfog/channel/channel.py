@@ -42,6 +42,13 @@ class Channel(NamedTuple):
     contexts: Array | None = None  # (n, d)  all there are, each as likely
     mixture: Mixture | None = None  # the distribution of contexts, if it is given as a mixture
     dynamics: Dynamics | None = None  # how contexts and errors move in time
+    person_cov: Array | None = None  # (d, d)  the part of context_cov that differs between units
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the moments of contexts and biases are known; those that are not are not numbers."""
+        parts = self.context_mean, self.context_cov, self.bias_cov
+        return not any(np.isnan(part).any() for part in parts)
 
     def to_knowledge(self, units: "Units", **prior: Any) -> Knowledge:
         """The knowledge of an agent, in these units; `prior` adds the priors of theta and of rewards."""
@@ -57,6 +64,7 @@ class Channel(NamedTuple):
             sample=None if self.sample is None else units.inside(self.sample),
             mixture=None if self.mixture is None else _scale_mixture(self.mixture, units, both),
             dynamics=None if self.dynamics is None else _scale_dynamics(self.dynamics, by),
+            person_cov=None if self.person_cov is None else self.person_cov * both,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -320,6 +320,31 @@ class ContextSpec:
             np.zeros_like(mean),
         )
 
+    def to_partial_channel(self) -> Channel:
+        """What the caller says of readings; moments that they do not say are not numbers.
+
+        Categories and cycles are exact, and their law is to be learnt.
+        """
+        mean, variance, noise, bias, person = (np.full(len(self.columns), np.nan) for _ in range(5))
+        for name, one in self.coordinates.items():
+            part = self.slices[name]
+            noise[part] = one.noise_sd**2 if isinstance(one, Reading) else 0.0
+            if _is_exact(one):
+                bias[part] = 0.0
+            if isinstance(one, Reading):
+                for moment, value in ((variance, one.sd), (bias, one.bias_sd), (person, one.between_sd)):
+                    if value is not None:
+                        moment[part] = value**2
+                if one.mean is not None:
+                    mean[part] = one.mean
+        covs = np.diag(variance), np.diag(noise), np.diag(bias)
+        return Channel(mean, *covs, np.zeros_like(mean), person_cov=np.diag(person))
+
+    @property
+    def effect_groups(self) -> tuple[int, ...]:
+        """For an intercept and a slope on each column, which of them share a prior variance."""
+        return (0, *(1 + self.groups).tolist())
+
     def to_units(self, channel: Channel) -> Units:
         """Units in which the columns of a group have mean 0, and mean variance 1.
 

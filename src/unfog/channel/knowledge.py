@@ -49,7 +49,14 @@ class Knowledge(NamedTuple):
     sample: Array | None = None  # (n, d)  true contexts of the past
     mixture: Mixture | None = None  # of Gaussians: the law of contexts
     dynamics: Dynamics | None = None  # how contexts and errors move in time
+    person_cov: Array | None = None  # (d, d)  the part of context_cov that differs between units, if known
     groups: tuple[int, ...] | None = None  # (k,)  which entries of a block of theta share a spread
+
+    @property
+    def has_moments(self) -> bool:
+        """Whether mean and covariance of contexts, and the bias's covariance, are known; else not numbers."""
+        moments = self.context_mean, self.context_cov, self.bias_cov
+        return not any(bool((part != part).any()) for part in moments)
 
     @property
     def beyond_moments(self) -> tuple[str, ...]:

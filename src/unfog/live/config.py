@@ -33,7 +33,8 @@ from unfog.agents.agent import Agent, check_fit
 from unfog.agents.catalogue import EVERY, Catalogue, select_rows, unknown_channel, without_channel
 from unfog.agents.runner import propensity_draws
 from unfog.channel import channel as channels
-from unfog.channel.channel import Channel
+from unfog.channel.channel import Channel, Units
+from unfog.channel.context import ContextSpec, read_context
 from unfog.channel.knowledge import Knowledge
 from unfog.features import FeatureMap, MapBuilder
 from unfog.features.per_arm import PerArm, effect_groups
@@ -105,9 +106,13 @@ def _parse_span(value: object) -> float | None:
     return None if match is None else float(match[1]) * SECONDS[match[2]]
 
 
-def _check_context(field: str, value: Any) -> list[str]:
+def _check_context(field: str, value: Any) -> list[str] | dict[str, Any]:
+    """A list of names; or the table of what is said of each coordinate."""
+    if isinstance(value, Mapping | ContextSpec):
+        return read_context(field, value).to_json()
     if value is None:
-        raise InputError(field, "not given", "a list of names, one for each coordinate")
+        allowed = "a mapping from names of coordinates to how far one reading may be off; or a list of names"
+        raise InputError(field, "not given", allowed)
     return validation.check_coordinates(field, value)
 
 
@@ -148,11 +153,20 @@ def _check_prior(field: str, value: Any) -> Any:
     return validation.numbers(field, value, "a number, a list or a matrix of numbers").tolist()
 
 
-def _check_channel(field: str, value: Any, context: Sequence[str]) -> dict[str, Any] | None:  # noqa: ARG001
-    return None if value is None else channels.channel(value, context).to_json()
+def _check_channel(
+    field: str, value: Any, context: Sequence[str] | Mapping[str, Any]
+) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    if isinstance(context, Mapping):
+        allowed = "None: the context says how far readings are off; or a list of names beside a channel"
+        raise InputError(field, display(value), allowed)
+    return channels.channel(value, context).to_json()
 
 
-def _check_agent(field: str, value: Any) -> str:
+def _check_agent(field: str, value: Any, context: Sequence[str] | Mapping[str, Any]) -> str:
+    if value is None:
+        return "hedged" if isinstance(context, Mapping) else "unfog"
     return value.name if isinstance(value, Agent) and is_row(value) else path_of(field, value)
 
 
@@ -214,7 +228,7 @@ class Field(NamedTuple):
 class ProblemOptions(TypedDict, total=False):
     """The terms as a caller passes them. Stores, services, clients and the command line use this table."""
 
-    context: Annotated[Sequence[str], Field("names or null", _check_context)]
+    context: Annotated[Sequence[str] | Mapping[str, Any], Field("context", _check_context)]
     arms: Annotated[Sequence[str] | Mapping[str, Any] | None, Field("arms", validation.check_arms)]
     arm_size: Annotated[int | None, Field("integer or null", _check_arm_size)]
     features: Annotated[str | MapBuilder, Field("reference", _check_features, "per_arm")]
@@ -231,7 +245,9 @@ class ProblemOptions(TypedDict, total=False):
         Channel | Knowledge | Mapping[str, Any] | None, Field("channel", _check_channel, needs=("context",))
     ]
     standardise: Annotated[bool, Field("boolean", validation.flag, True)]
-    agent: Annotated[str | Agent, Field("reference", _check_agent, "unfog")]
+    agent: Annotated[
+        str | Agent | None, Field("reference or null", _check_agent, needs=("context",), follows=True)
+    ]
     seed: Annotated[int | None, Field("integer or null", _check_seed, follows=True)]
     epsilon: Annotated[float, Field("share", _check_epsilon, 0.05)]
     reward_window: Annotated[Span, Field("span", seconds)]
@@ -272,7 +288,7 @@ def show_options(function: Function) -> Function:
 class ProblemConfig(NamedTuple):
     """The terms, as they are used."""
 
-    context: tuple[str, ...]  # names of the coordinates
+    context: tuple[str, ...]  # names of the columns, one for each number of a context
     arms: dict[str, Any]  # name -> vector, or None where arms have none
     arm_size: int | None  # how many numbers an arm has, where arms come with each decision
     features: str
@@ -293,17 +309,26 @@ class ProblemConfig(NamedTuple):
     context_window: float | None  # seconds
     module_hashes: dict[str, str]
     uid: str  # of this problem, for ids of its decisions
+    spec: ContextSpec | None = None  # what is said of each coordinate; None: names alone
 
     @classmethod
     def read(cls, body: Mapping[str, Any]) -> "ProblemConfig":
         """Read terms from the body of a problem's first event."""
-        fields = {name: body[name] for name in cls._fields}
+        fields = {name: body[name] for name in cls._fields if name != "spec"}
+        if isinstance(body["context"], Mapping):
+            fields["spec"] = read_context("context", body["context"])
+            fields["context"] = fields["spec"].columns
         fields["context"] = tuple(fields["context"])
         if fields["reward_range"] is not None:
             fields["reward_range"] = tuple(fields["reward_range"])
         if fields["channel"] is not None:
             fields["channel"] = channels.channel(fields["channel"], fields["context"])
         return cls(**fields)
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """The names of coordinates, as callers write a context."""
+        return self.context if self.spec is None else self.spec.names
 
     @property
     def is_binary(self) -> bool:
@@ -365,7 +390,9 @@ def _shorten_repr(value: Any) -> str:
 
 def _hash_modules(body: Mapping[str, Any]) -> dict[str, str]:
     """Fingerprints of the features and the agent, where they are the caller's own code."""
-    names = [name for name, field in FIELDS.items() if field.json == "reference" and ":" in body[name]]
+    names = [
+        name for name, field in FIELDS.items() if field.json.startswith("reference") and ":" in body[name]
+    ]
     module_hashes = {name: module_hash(name, body[name]) for name in names}
     return {name: value for name, value in module_hashes.items() if value is not None}
 
@@ -455,18 +482,34 @@ class PreparedProblem:
     def __init__(self, terms: ProblemConfig, *, new: bool = True) -> None:
         """Raise InputError if terms do not go together or, for a new problem, need too much memory."""
         self.terms, d = terms, len(terms.context)
-        channel = terms.channel
-        self.channel = unknown_channel(d) if channel is None else channel
-        standard = terms.standardise and channel is not None
-        self.units = (channels.standard if standard else channels.keep_units)(self.channel)
+        self.channel, self.units = self._read_channel()
         self._build = builder(terms.features)
         check_map(self.first, len(terms.arms) or 1, d)
         self.agent = self.agent_named("agent", terms.agent, self.first(), new="arms" if new else "")
 
+    def _read_channel(self) -> tuple[Channel, Units]:
+        """The channel, and the units that agents see; the caller's, unless all moments are told."""
+        terms, channel = self.terms, self.terms.channel
+        if terms.spec is not None:
+            channel = terms.spec.to_partial_channel()
+            if not channel.is_complete or not terms.standardise:
+                return channel, channels.keep_units(channel)
+            channel = terms.spec.to_channel()
+            return channel, terms.spec.to_units(channel)
+        if channel is None:
+            channel = unknown_channel(len(terms.context))
+            return channel, channels.keep_units(channel)
+        return channel, (channels.standard if terms.standardise else channels.keep_units)(channel)
+
+    @property
+    def knows_noise(self) -> bool:
+        """Whether it is known how far readings are off, so that lost ones can be made up for."""
+        return self.terms.channel is not None or self.terms.spec is not None
+
     @cached_property
     def note(self) -> str:
         """What a caller should know about these terms; empty if nothing."""
-        if self.terms.channel is None:
+        if not self.knows_noise:
             return ORDINARY
         return PAIRS.format(agent=self.agent.name) if self.agent.awaits_context else ""
 
@@ -532,7 +575,7 @@ class PreparedProblem:
 
     def whole(self, revealed: Mapping[str, float]) -> Array:
         """A true context in the agents' units, (1, d), with NaN where it is not known."""
-        raw = np.array([[revealed.get(name, np.nan) for name in self.terms.context]])
+        raw = np.array([[revealed.get(name, np.nan) for name in self.terms.context]], dtype=np.float64)
         return self.units.inside(raw)
 
     def knowledge(self, features: FeatureMap) -> Knowledge:
@@ -541,7 +584,10 @@ class PreparedProblem:
         mean, cov = prior(features, terms.prior_mean, terms.prior_cov)
         variance = None if terms.reward_sd is None else np.asarray(terms.reward_sd**2)
         known = self.channel.to_knowledge(self.units, prior_mean=mean, prior_cov=cov, reward_var=variance)
-        return known._replace(groups=effect_groups(features))
+        groups = effect_groups(features)
+        if groups is not None and self.terms.spec is not None:
+            groups = self.terms.spec.effect_groups
+        return known._replace(groups=groups)
 
     def check_size(self, field: str, agent: Agent, features: FeatureMap) -> None:
         """Raise InputError if an agent would take too much memory with these features; none is allocated."""
@@ -561,7 +607,7 @@ class PreparedProblem:
         (agent,) = select_rows([name], field, Catalogue(self.terms.reward_kind))
         if agent.can.see_bias is not None:
             raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
-        if self.terms.channel is None:
+        if not self.knows_noise:
             agent = without_channel(field, agent)
         if new:
             self.check_size(new, agent, features)

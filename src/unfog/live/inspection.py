@@ -257,7 +257,9 @@ def predict_rewards(state: State, ask: DecisionRequest) -> "xr.Dataset":
     order = list(state.arms.place) if ask.vectors is None else list(ask.vectors)
     choice = list(state.arms.choice(ask))
     scores = scores[:, [order.index(name) for name in choice]]
-    rewards = sigmoid(scores) if state.terms.is_binary else scores
+    rewards = scores
+    if state.terms.is_binary:
+        rewards = np.clip(scores, 0.0, 1.0) if runner.agent.learner.is_linear else sigmoid(scores)
     low, high = np.quantile(rewards, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     chances = np.bincount(best(scores), minlength=len(choice)) / DRAWS
     columns = {"mean": rewards.mean(0), "low": low, "high": high, "probability_best": chances}

@@ -128,7 +128,7 @@ class Problem:
         """
         columns = {"unit": unit, "key": key, "measured_at": measured_at}
         if is_frame(requests):
-            return decide_rows(requests, self.terms.context, columns, self.decide_many)
+            return decide_rows(requests, self.terms.coordinates, columns, self.decide_many)
         check_no_columns(columns)
         batch = check_requests("requests", requests)
         with self.processor.batch():
@@ -189,7 +189,7 @@ class Problem:
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Reveal the true context of a decision, or some of its coordinates, when it becomes known."""
         decision = validation.check_name("decision", decision)
-        coordinates = requests.context_of("context", context, self.terms.context, whole=False)
+        coordinates = requests.read_reading("context", context, self.terms, whole=False)
         known = {name: value for name, value in coordinates.items() if value is not None}
         if not known:
             raise InputError("context", display(context), "one coordinate at least")

@@ -12,7 +12,7 @@ import numpy as np
 
 from unfog import validation
 from unfog._frames import read_row
-from unfog.live.config import PreparedProblem, check_sd
+from unfog.live.config import PreparedProblem, ProblemConfig, check_sd
 from unfog.live.errors import ConflictError
 from unfog.maths.arrays import Array
 from unfog.validation import LARGEST, InputError, check_keywords, display, is_missing
@@ -109,7 +109,7 @@ def check_request(
     probability: object = None,
 ) -> DecisionRequest:
     """Check the arguments of a request."""
-    request: dict[str, Any] = {"context": context_of("context", context, config.terms.context)}
+    request: dict[str, Any] = {"context": read_reading("context", context, config.terms)}
     if not is_missing(unit):
         request["unit"] = validation.check_identifier("unit", unit)
     if arms is not None:
@@ -122,6 +122,14 @@ def check_request(
     if not is_missing(probability):
         request["logged_probability"] = _check_probability(probability, logged_arm)
     return read(config, request)
+
+
+def read_reading(field: str, value: Any, terms: ProblemConfig, whole: bool = True) -> dict[str, float | None]:
+    """A context as it is logged, by column; None for what was lost or is not known."""
+    if terms.spec is None:
+        return context_of(field, value, terms.context, whole)
+    values = terms.spec.encode(value, field, partial=not whole).values.tolist()
+    return {name: None if x != x else x for name, x in zip(terms.spec.columns, values, strict=True)}
 
 
 def context_of(
@@ -189,7 +197,7 @@ def read(config: PreparedProblem, request: dict[str, Any]) -> DecisionRequest:
     raw = np.array([[np.nan if x is None else x for x in values]] if lost else [values])
     noisy, mask = config.units.read(raw), None
     if lost:
-        if config.terms.channel is None:
+        if not config.knows_noise:
             missing = next(name for name, x in request["context"].items() if x is None)
             allowed = "a number: without a channel nothing says what it would have been"
             raise InputError(f"context.{missing}", None, allowed)

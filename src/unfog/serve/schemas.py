@@ -182,15 +182,16 @@ class Shadow(Body):
 JSON_TYPES: dict[str, Any] = {
     "arms": Arms,
     "boolean": bool,
+    "context": Annotated[Any, _with_schema(list[Name] | dict[str, Any] | None)],
     "channel": Annotated[Any, _with_schema(dict[str, Any] | None)],
     "integer or null": int | None,
     "name": Name,
     "name or null": Name | None,
-    "names or null": list[Name] | None,
     "number or null": float | None,
     "numbers": Matrix,
     "range or null": Annotated[list[float], Field(min_length=2, max_length=2)] | None,
     "reference": Name,  # or module:name of something that can be imported
+    "reference or null": Name | None,
     "share": Annotated[float, Field(ge=0, le=1)],
     "span": Span,
 }

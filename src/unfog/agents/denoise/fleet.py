@@ -41,6 +41,10 @@ class Parameters(NamedTuple):
 
     noise: Array  # (d,)  variance of one reading about the true context and the device's offset
     device: Array  # (J,)  the part of the offsets' variance that is the devices'; NaN: as read
+    mean: Array  # (d,)  of true contexts; NaN where it is to be learnt, as in what follows
+    within: Array  # (d,)  variance of true contexts within units
+    persons: Array  # (d,)  variance of persons' offsets
+    devices: Array  # (d,)  variance of devices' offsets
 
 
 class Pool(NamedTuple):
@@ -116,9 +120,21 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
     S. R. Searle, G. Casella and C. E. McCulloch, *Variance Components*, for the moments; M. G. Kendall, *Note
     on Bias in the Estimation of Autocorrelation*, for short series.
 
+    What is told of the mean of contexts, of their variance within units, and of the variances of persons' and
+    devices' offsets takes the place of what readings say; it is learnt where it is not a number.
+
     Settings
     --------
     The `candidates`, of the four above.
+
+    >>> import unfog
+    >>> agent = unfog.Agent(
+    ...     "mine", unfog.denoise.Fleet(), unfog.learn.EmpiricalBayes(), unfog.choose.RandUcb()
+    ... )
+    >>> problem = unfog.GaussianProblem(dim=2, actions=3, features="per_arm", prior_cov=9.0, units=8)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=200, trials=20, seed=0)
+    >>> result.agent.values.tolist()
+    ['mine', 'naive']
     """
 
     candidates: tuple[str, ...] = ("read", "device", "person", "both")
@@ -136,6 +152,11 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
             validation.one_of("candidates", one, tuple(SPLITS))
 
     @property
+    def needs_moments(self) -> bool:
+        """Not: it learns what it is not told."""
+        return False
+
+    @property
     def interpreted(self) -> str:
         """Its pool of units has no place in compiled programs so far."""
         return "what its denoiser pools over units is computed by the NumPy engine alone"
@@ -149,8 +170,13 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
         """The noise, by coordinate."""
         xp = known.noise_cov.__array_namespace__()
         parts = [float("nan") if SPLITS[one] is None else SPLITS[one] for one in self.candidates]
-        noise = xp.linalg.diagonal(known.noise_cov)
-        return Parameters(noise, xp.asarray(parts, dtype=noise.dtype))
+        noise, devices, variance = (
+            xp.linalg.diagonal(cov) for cov in (known.noise_cov, known.bias_cov, known.context_cov)
+        )
+        persons = noise * xp.nan if known.person_cov is None else xp.linalg.diagonal(known.person_cov)
+        within = variance - persons
+        told = known.context_mean, xp.where(within > 0, within, xp.nan), persons, devices
+        return Parameters(noise, xp.asarray(parts, dtype=noise.dtype), *told)
 
     def start(self, parameters: Parameters) -> Pooled:
         """The sums before the first reading."""
@@ -190,7 +216,7 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
         return state.pool.origin
 
     def mean_error(self, parameters: Parameters, state: Pooled) -> Array:
-        """The mean over units with pairs, and one more without an error."""
+        """The mean over units."""
         return moments(parameters, state.pool).shift
 
     def update(self, parameters: Parameters, state: Pooled, noisy: Array, context: Any) -> Pooled:
@@ -259,27 +285,59 @@ class _Offsets(NamedTuple):
 
 
 def moments(parameters: Parameters, pool: Pool) -> Moments:
-    """What the sums say of the fleet."""
+    """What the sums say of the fleet, and what is told of it."""
     xp, noise = pool.number.__array_namespace__(), parameters.noise
-    count, units = pool.number, pool.units
-    mean = _ratio(pool.total, count)
-    about = xp.maximum(pool.square - count * mean**2, 0.0)
-    spread = (about + FIRST * 4 * noise) / (xp.maximum(count - 1, 0.0) + FIRST)
+    number, units = pool.number, pool.units
+    mean = _ratio(pool.total, number)
+    about = xp.maximum(pool.square - number * mean**2, 0.0)
+    spread = (about + FIRST * 4 * noise) / (xp.maximum(number - 1, 0.0) + FIRST)
     within = xp.maximum(pool.square - pool.between, 0.0)
-    free = xp.maximum(count - units, 0.0)
-    within_var = (within + WITHIN * spread) / (free + WITHIN)
+    free = xp.maximum(number - units, 0.0)
+    within_var = _told(parameters.within + noise, (within + WITHIN * spread) / (free + WITHIN))
     inflation = _inflation(pool, within, free)
-    excess = pool.between - count * mean**2 - xp.maximum(units - 1, 0.0) * within_var * inflation
-    estimate = xp.maximum(_ratio(excess, count - _ratio(pool.sizes, count)), 0.0)
-    is_estimated = (units >= FEWEST) & (count > 2 * units)
+    excess = pool.between - number * mean**2 - xp.maximum(units - 1, 0.0) * within_var * inflation
+    estimate = xp.maximum(_ratio(excess, number - _ratio(pool.sizes, number)), 0.0)
+    is_estimated = (units >= FEWEST) & (number > 2 * units)
     raw = xp.where(is_estimated, estimate, ASSUMED * within_var)
     between = (xp.maximum(raw, 1e-6 * within_var) * units + ASSUMED * within_var * SPREAD) / (units + SPREAD)
-    shift = _ratio(pool.offset, pool.paired + 1.0)
-    error_mean = _ratio(pool.offset, pool.paired)
-    error_var = _ratio(pool.offset_square - pool.paired * error_mean**2, xp.maximum(pool.paired - 1, 1.0))
-    device = xp.maximum(error_var - noise * _ratio(pool.offset_noise, pool.paired), 0.0)
-    part = xp.where(pool.paired > 1, xp.minimum(_ratio(device, between), 1.0), 0.5)
-    return Moments(mean, within_var, between, shift, part, xp.where(pool.paired > 1, pool.paired, 0.0))
+    between = _told(parameters.persons + parameters.devices, between)
+    return Moments(
+        mean,
+        within_var,
+        between,
+        _mean_error_of_all(parameters, pool, mean),
+        *_split(parameters, pool, between),
+    )
+
+
+def _mean_error_of_all(parameters: Parameters, pool: Pool, mean: Array) -> Array:
+    """The mean of readings less truth over units, and one more without an error.
+
+    From pairs; without any, from the mean of readings, where that of contexts is told.
+    """
+    xp = mean.__array_namespace__()
+    apart = (mean + pool.origin - parameters.mean) * pool.units / (pool.units + 1.0)
+    without = xp.where(xp.isnan(parameters.mean), 0.0, apart)
+    return xp.where(pool.paired > 0, pool.offset / (pool.paired + 1.0), without)
+
+
+def _split(parameters: Parameters, pool: Pool, between: Array) -> tuple[Array, Array]:
+    """The devices' part of the offsets' variance, and how many units it rests on: all there are, if told."""
+    xp, noise, paired = between.__array_namespace__(), parameters.noise, pool.paired
+    mean = _ratio(pool.offset, paired)
+    variance = _ratio(pool.offset_square - paired * mean**2, xp.maximum(paired - 1, 1.0))
+    devices = xp.maximum(variance - noise * _ratio(pool.offset_noise, paired), 0.0)
+    part = xp.where(paired > 1, xp.minimum(_ratio(devices, between), 1.0), 0.5)
+    by_persons = 1 - xp.minimum(_ratio(parameters.persons, between), 1.0)
+    told = _told(xp.minimum(_ratio(parameters.devices, between), 1.0), by_persons)
+    is_told = ~xp.isnan(told)
+    return _told(told, part), xp.where(is_told, xp.inf, xp.where(paired > 1, paired, 0.0))
+
+
+def _told(told: Array, learnt: Array) -> Array:
+    """What is told, and what is learnt where nothing is."""
+    xp = learnt.__array_namespace__()
+    return xp.where(xp.isnan(told), learnt, told)
 
 
 def _inflation(pool: Pool, within: Array, free: Array) -> Array:
@@ -295,7 +353,7 @@ def _inflation(pool: Pool, within: Array, free: Array) -> Array:
 
 def _device_part(parameters: Parameters, fleet: Moments) -> Array:
     """The devices' part of the offsets' variance, as each candidate has it, (..., J, d); NaN: as read."""
-    weight = (fleet.paired / (fleet.paired + DEVICES))[..., None, :]
+    weight = (1 - DEVICES / (fleet.paired + DEVICES))[..., None, :]
     return (1 - weight) * parameters.device[:, None] + weight * fleet.device[..., None, :]
 
 

@@ -3,7 +3,7 @@
 from unfog.agents.learn.adf import Adf, Sites
 from unfog.agents.learn.conjugate import Conjugate, Hetero
 from unfog.agents.learn.coupled import Coupled
-from unfog.agents.learn.empirical_bayes import EmpiricalBayes
+from unfog.agents.learn.empirical_bayes import EmpiricalBayes, LinearProbability
 from unfog.agents.learn.hindsight import Joint, Smoothing
 from unfog.agents.learn.logistic import Laplace
 from unfog.agents.learn.revisable import Revisable
@@ -20,6 +20,7 @@ __all__ = [
     "Hetero",
     "Joint",
     "Laplace",
+    "LinearProbability",
     "Revisable",
     "Scaled",
     "Sites",

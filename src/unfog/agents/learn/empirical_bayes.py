@@ -85,6 +85,15 @@ class EmpiricalBayes(Grows, Learner, ReplacesTerms, EstimatesScales):
 
     A. P. Dempster, N. M. Laird and D. B. Rubin, *Maximum Likelihood from Incomplete Data via the EM
     Algorithm*; D. J. C. MacKay, *Bayesian Interpolation*, for scales of priors.
+
+    It has no settings.
+
+    >>> import unfog
+    >>> agent = unfog.AGENTS["hedged"]
+    >>> problem = unfog.GaussianProblem(dim=2, actions=3, features="per_arm", prior_cov=9.0)
+    >>> result = unfog.run(problem, agents=[agent, "naive"], rounds=200, trials=20, seed=0)
+    >>> result.agent.values.tolist()
+    ['hedged', 'naive']
     """
 
     name = "empiricalbayes"
@@ -199,6 +208,30 @@ class EmpiricalBayes(Grows, Learner, ReplacesTerms, EstimatesScales):
         enough = state.rewards >= FEWEST
         merged = where(enough, scales, state.scales)
         return refresh(parameters, state._replace(scales=merged, is_set=xp.where(enough, 1.0, state.is_set)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearProbability(EmpiricalBayes):
+    """A linear model of the probability that a reward is 1, which learns the scales of its prior.
+
+    The learner `empiricalbayes` on rewards of 0 or 1, as if they were any numbers: econometrics' linear
+    probability model. An arm with an intercept and slopes of its own is ranked by them as by log odds, unless
+    probabilities are near 0 or 1.
+
+    W. H. Greene, *Econometric Analysis*, on models of binary choice.
+
+    It has no settings.
+
+    >>> import unfog
+    >>> agent = unfog.AGENTS["hedged"].for_rewards("bernoulli")
+    >>> agent.learner
+    LinearProbability()
+    """
+
+    name = "linearprobability"
+    note = "takes rewards of 0 or 1 for numbers, and learns their scales"
+    rewards = "bernoulli"
+    is_linear = True
 
 
 def _weigh(parameters: Parameters, term: Term) -> tuple[Array, Array]:
