@@ -79,7 +79,8 @@ def test_every_public_call_refuses_a_misspelt_keyword() -> None:
             call(**{keyword: 1})
         label = name.rpartition(".")[2]
         said = f"{keyword}: no such argument of {label}(){asks}; allowed: {', '.join(names) or 'none'}"
-        if type(caught.value) is not InputError or str(caught.value) != said:
+        as_term = f"{keyword}: no such field"  # of a call that takes the terms of a problem
+        if type(caught.value) is not InputError or not str(caught.value).startswith((said, as_term)):
             wrong.append(f"{name}: {caught.value!r}, and not {said}")
     assert not wrong, "\n".join(wrong)
     assert tried > 150

@@ -22,6 +22,7 @@ from unfog.live.problem import Problem
 from unfog.live.processor import Done, Processor
 from unfog.live.saved import Saved
 from unfog.live.snapshot import Replayed
+from unfog.validation import check_keywords
 
 LEAST_DROPPED = 100  # decisions, by `keep`, since each time costs a snapshot
 
@@ -35,6 +36,7 @@ class Importing(Protocol):
         """Import an exported log; the number of new events."""
 
 
+@check_keywords
 class Bandit(Problem):
     """Decide in memory: `decide`, `reward`, `reveal`. Threads may share it.
 

@@ -182,16 +182,20 @@ def vector(field: str, value: object, size: int) -> Array:
     return array
 
 
-def covariance(field: str, value: object, size: int) -> Array:
-    """A positive definite matrix; one number stands for a multiple of I, a list for a diagonal."""
-    allowed = (
-        f"a positive number, {size} positive numbers or a symmetric positive definite {size} x {size} matrix"
-    )
+def covariance(field: str, value: object, size: int, *, exact: bool = False) -> Array:
+    """A positive definite matrix; one number stands for a multiple of I, a list for a diagonal.
+
+    With `exact` a variance may be 0, of a coordinate without error, if its covariances are 0, too.
+    """
+    numbers_allowed = f"a positive number, {size} positive numbers"
+    if exact:
+        numbers_allowed = f"a variance (0: without error), {size} variances"
+    allowed = f"{numbers_allowed} or a symmetric positive definite {size} x {size} matrix"
     array = numbers(field, value, allowed)
     if array.ndim == 0:
         array = np.full(size, float(array))
     if array.shape == (size,):  # never singular, and possibly too large for eigenvalues
-        _check_variances(field, value, array, allowed)
+        _check_variances(field, value, array[array != 0] if exact else array, allowed)
         return np.diag(array)
     if array.shape != (size, size):
         raise InputError(field, f"{_shorten(value)} has shape {array.shape}", allowed)
@@ -200,7 +204,9 @@ def covariance(field: str, value: object, size: int) -> Array:
         i, j = np.unravel_index(np.argmax(skew), skew.shape)
         pair = f"entry [{i}][{j}] = {array[i, j]:g} but [{j}][{i}] = {array[j, i]:g}"
         raise InputError(field, f"not symmetric, {pair}", allowed)
-    _check_definite(field, value, array, allowed)
+    noisy = array.any(axis=0) if exact else np.ones(size, bool)
+    if noisy.any():
+        _check_definite(field, value, array[np.ix_(noisy, noisy)], allowed)
     return array / 2 + array.T / 2
 
 

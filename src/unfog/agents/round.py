@@ -172,7 +172,7 @@ def start(
     if several is not None and agent.can.look_back is not None:
         reason = "its learner looks back on past rounds as those of one unit, and there are several"
         raise ValueError(f"{agent.name}: {reason}")
-    xp = known.context_cov.__array_namespace__()
+    xp, known = known.context_cov.__array_namespace__(), known.limited()
     parts = agent.denoiser.setup(known, privilege), agent.learner.setup(known)
     setup = Setup(*parts, known.context_mean, xp.linalg.diagonal(known.context_cov))
     channel = agent.denoiser.start(setup.denoiser)

@@ -11,7 +11,8 @@ unbiased for any sizes n_g. mu_c and Sigma_c are the sample moments of the true 
 
 A calibration is printed with the standard error of each number, coordinate by coordinate. Variances are shown
 as standard deviations, in the units of the readings; the error of s = sqrt(v) is that of v over 2 s. A number
-without an error was not estimated by the study: it was given by the caller, or assumed to be zero.
+without an error was not estimated by the study: it was given by the caller, or assumed to be zero. A
+coordinate whose readings all equal the truth is exact: its noise and its bias are 0.
 
 Pairs also show whether errors depend on the truth. A channel reads c + bias + n with n independent of c. A
 sensor with a gain reads 0.5 c + n, and so does one that drags readings towards their mean: its error
@@ -134,7 +135,7 @@ def statement(context_mean: Array, context_cov: Array, bias: Array, noise_cov: A
 
 def _deviations(cov: Array, error: Array) -> tuple[Array, Array]:
     deviations = np.sqrt(np.diag(cov))
-    return deviations, (np.diag(error) if error.ndim else error) / (2 * deviations)
+    return deviations, (np.diag(error) if error.ndim else error) / np.where(deviations, 2 * deviations, 1.0)
 
 
 def _line(values: Array, errors: Array) -> str:
@@ -202,14 +203,17 @@ def _estimate(rows: moments.Rows, labels: Ints) -> Calibration:
     within = errors - means[labels]
     own = rows.other - moments.group_means(rows.other, labels)[labels]
     moments.check_varies("noisy", own, rows.other, "is constant")
-    moments.check_varies("noisy", within, rows.other, "is apart from true by a constant")
+    noisy = errors.any(axis=0) if errors.any() else np.ones(errors.shape[1], bool)  # others are exact
+    moments.check_varies("noisy", within[:, noisy], rows.other[:, noisy], "is apart from true by a constant")
     moments.check_independent("true", contexts)
-    moments.check_independent("noisy", within)
+    moments.check_independent("noisy", within[:, noisy])
     noise_cov = within.T @ within / (n - len(means))
     bias = means.mean(axis=0)
     spread = np.diag(bias**2) + noise_cov / n
     if len(means) > 1:
-        spread = between_covariance(means, float((1 / np.bincount(labels)).mean()), noise_cov, 1 / n)
+        both, blur = np.ix_(noisy, noisy), float((1 / np.bincount(labels)).mean())
+        spread = np.zeros_like(noise_cov)
+        spread[both] = between_covariance(means[:, noisy], blur, noise_cov[both], 1 / n)
     context_cov = np.atleast_2d(np.cov(contexts.T))
     law = contexts.mean(axis=0), context_cov
     calibration = Calibration(*law, bias, noise_cov, _symmetric(spread), n, contexts)

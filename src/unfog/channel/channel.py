@@ -54,7 +54,7 @@ class Channel(NamedTuple):
         """The knowledge of an agent, in these units; `prior` adds the priors of theta and of rewards."""
         by = 1 / units.scale
         both = by[:, None] * by
-        return Knowledge(
+        known = Knowledge(
             units.inside(self.context_mean),
             self.context_cov * both,
             self.noise_cov * both,
@@ -66,6 +66,7 @@ class Channel(NamedTuple):
             dynamics=None if self.dynamics is None else _scale_dynamics(self.dynamics, by),
             person_cov=None if self.person_cov is None else self.person_cov * both,
         )
+        return known.limited()
 
     def to_json(self) -> dict[str, Any]:
         """The channel as JSON: numbers, lists and mappings of them; fields that are None are left out."""
@@ -121,7 +122,7 @@ def channel(value: Any, names: Sequence[str]) -> Channel:
         "context_mean": validation.vector("channel.context_mean", fields["context_mean"], d)
     }
     for name in NEEDED[1:]:
-        parts[name] = validation.covariance(f"channel.{name}", fields[name], d)
+        parts[name] = validation.covariance(f"channel.{name}", fields[name], d, exact=name != "context_cov")
     parts["bias"] = validation.vector(
         "channel.bias", 0.0 if fields.get("bias") is None else fields["bias"], d
     )

@@ -7,12 +7,16 @@ gamma is known, the posterior of c is N(A, M^-1) in the paper's letters; without
 (chat - mu_c - gamma) and M^-1 = Sigma_c - B Sigma_c, with B = Sigma_c (Sigma_c + Sigma_n)^-1. If only some
 coordinates of chat were measured, the same holds without the rows and columns of the others: a mask of ones
 and zeros does that without changing shapes, so that each trial of a batch may lack different ones.
+
+A coordinate that is measured exactly has noise and bias of variance 0. No denoiser divides by it: to agents a
+variance of noise or bias is at least LEAST and at most MOST of that of contexts (`limit_cov`). Beyond these
+limits beliefs differ in digits that sums of covariances lose to rounding anyway.
 """
 
 from typing import NamedTuple
 
 from unfog.channel.dynamics import Dynamics
-from unfog.maths.arrays import Array, matvec
+from unfog.maths.arrays import Array, diagonal_matrix, matvec
 from unfog.maths.linalg import inverse, product
 from unfog.maths.mixture import Mixture
 
@@ -22,6 +26,9 @@ BEYOND = (
     "mixture",
     "dynamics",
 )  # what agents may be told of contexts besides their moments
+
+
+LEAST, MOST = 1e-10, 1e10  # of the variances of contexts
 
 
 class Knowledge(NamedTuple):
@@ -62,6 +69,22 @@ class Knowledge(NamedTuple):
     def beyond_moments(self) -> tuple[str, ...]:
         """The names of what is known of contexts besides their mean and covariance."""
         return tuple(field for field in BEYOND if self._asdict()[field] is not None)
+
+    def limited(self) -> "Knowledge":
+        """The same, with noise and bias that are neither too small nor too large to compute with."""
+        noise_cov, bias_cov = (limit_cov(cov, self.context_cov) for cov in (self.noise_cov, self.bias_cov))
+        return self._replace(noise_cov=noise_cov, bias_cov=bias_cov)
+
+
+def limit_cov(cov: Array, context_cov: Array) -> Array:
+    """A covariance (..., d, d) of noise or biases, its variances from LEAST to MOST of those of contexts."""
+    xp = cov.__array_namespace__()
+    contexts = xp.linalg.diagonal(context_cov)
+    shares = xp.linalg.diagonal(cov) / contexts
+    scale = xp.where(shares > MOST, xp.sqrt(MOST / xp.where(shares > MOST, shares, 1.0)), 1.0)
+    more = xp.where(shares < LEAST, LEAST - shares, 0.0) * contexts
+    limited: Array = cov * scale[..., :, None] * scale[..., None, :]
+    return limited + diagonal_matrix(more)
 
 
 class Shrinkage(NamedTuple):

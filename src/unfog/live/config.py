@@ -35,7 +35,7 @@ from unfog.agents.runner import propensity_draws
 from unfog.channel import channel as channels
 from unfog.channel.channel import Channel, Units
 from unfog.channel.context import ContextSpec, read_context
-from unfog.channel.knowledge import Knowledge
+from unfog.channel.knowledge import Knowledge, limit_cov
 from unfog.features import FeatureMap, MapBuilder
 from unfog.features.per_arm import PerArm, effect_groups
 from unfog.features.registry import builder, check_map, in_blocks, prior
@@ -577,6 +577,11 @@ class PreparedProblem:
         """A true context in the agents' units, (1, d), with NaN where it is not known."""
         raw = np.array([[revealed.get(name, np.nan) for name in self.terms.context]], dtype=np.float64)
         return self.units.inside(raw)
+
+    def limit_noise(self, cov: Array) -> Array:
+        """The noise covariances (..., d, d) of readings in the agents' units, none too small or too large."""
+        context_cov = self.units.noise(self.channel.context_cov)
+        return limit_cov(self.units.noise(cov), context_cov)
 
     def knowledge(self, features: FeatureMap) -> Knowledge:
         """What agents know, with a prior for these features."""

@@ -177,7 +177,12 @@ def whose(state: State, unit: str) -> str:
 
 
 def _describe_theta(state: State) -> dict[str, Any]:
-    """Mean and deviation of theta; if each arm has features of its own, in both units by arm and term."""
+    """Mean and deviation of theta; if each arm has features of its own, in both units by arm and term.
+
+    Nothing for a learner that keeps rewards until it decides, and has no theta between decisions.
+    """
+    if state.runner.theta().centre.shape[-1] != state.arms.features.size:
+        return {}
     inside = np.eye(1 + len(state.terms.context))
     if not state.made.per_arm:
         mean, sd = _find_moments(state, None)

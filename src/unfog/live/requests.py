@@ -165,7 +165,7 @@ def _check_noise(sd: Any, cov: Any, coordinates: Sequence[str]) -> dict[str, Any
     if sd is not None and cov is not None:
         raise InputError("noise_cov", "given beside noise_sd", "one of the two")
     if cov is not None:
-        return {"noise_cov": validation.covariance("noise_cov", cov, len(coordinates)).tolist()}
+        return {"noise_cov": validation.covariance("noise_cov", cov, len(coordinates), exact=True).tolist()}
     return {} if sd is None else {"noise_sd": _check_noise_sd(sd, coordinates)}
 
 
@@ -212,7 +212,7 @@ def read(config: PreparedProblem, request: dict[str, Any]) -> DecisionRequest:
         None if arms is None else list(arms),
         arms if isinstance(arms, dict) else None,
         request.get("measured_at"),
-        None if noise_cov is None else config.units.noise(noise_cov[None]),
+        None if noise_cov is None else config.limit_noise(noise_cov[None]),
     )
 
 

@@ -173,8 +173,8 @@ def test_it_is_near_the_true_posterior_where_the_bias_is_nearly_known(number: in
     last = played[-1]
     denoiser: Any = AGENTS["alg1-exact"].denoiser
     hindsight = denoiser.hindsight(last.setup.denoiser, last.before.denoiser, last.noisy)
-    shift, spread = shift_belief(last.after.learner, hindsight)
-    theta = theta_belief(last.after.learner.theta, shift, spread)
+    shift, root = shift_belief(last.after.learner, hindsight)
+    theta, spread = theta_belief(last.after.learner.theta, shift, root), root @ root.mT
     gain = hindsight.shrinkage.gain[0, 0]
     cross = last.after.learner.theta.centre[1, 0] * spread[0, 0] / gain
     found = np.array([theta.mean[0], shift[0] / gain])

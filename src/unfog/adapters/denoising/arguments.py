@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unfog import _table, validation
+from unfog.channel.knowledge import limit_cov
 from unfog.features import Context
 from unfog.maths.arrays import Array, Ints, diagonal_matrix
 from unfog.validation import InputError
@@ -36,6 +37,16 @@ class ChannelSettings(NamedTuple):
         """Whether only biases are left to learn, given the `noise` of rows."""
         parts = self.mean, self.cov, self.bias_cov, noise if self.noise is None else self.noise
         return not any(part is None for part in parts)
+
+    def limited(self, noisy: Array) -> "ChannelSettings":
+        """The same, with no bias too small to compute with, measured by contexts or else by readings."""
+        if self.bias_cov is None or np.diag(self.bias_cov).all():
+            return self
+        cov = self.cov
+        if cov is None:
+            centred = np.nan_to_num(noisy - np.nanmean(noisy, axis=0))
+            cov = np.diag((centred**2).mean(axis=0))
+        return self._replace(bias_cov=limit_cov(self.bias_cov, np.where(cov, cov, np.eye(self.dim))))
 
     @property
     def law(self) -> Context:
@@ -64,8 +75,8 @@ def channel(settings: Mapping[str, Any], dim: int) -> ChannelSettings:
         allowed = "the covariance of a step of the bias, for the kind drift; None for others"
         raise InputError("walk_cov", walk, allowed)
     bias_cov, context_cov, walk_cov = (
-        None if settings[name] is None else validation.covariance(name, settings[name], dim)
-        for name in ("bias_cov", "context_cov", "walk_cov")
+        None if settings[name] is None else validation.covariance(name, settings[name], dim, exact=exact)
+        for name, exact in (("bias_cov", True), ("context_cov", False), ("walk_cov", False))
     )
     return ChannelSettings(
         None if noise is None else noises("noise_cov", noise, None, dim),

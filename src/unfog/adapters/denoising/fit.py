@@ -92,6 +92,7 @@ class Fitted(NamedTuple):
 
 def fit(settings: ChannelSettings, rows: Rows, noise: Array | None) -> Fitted:
     """Fit the first rows, of which there may be none if the law of contexts is given; `noise` is theirs."""
+    settings = settings.limited(rows.noisy)
     if settings.settled(noise):
         return _fit_biases(settings, rows, noise)
     sums = add_rows(None, rows, noise)
@@ -108,7 +109,7 @@ def fit(settings: ChannelSettings, rows: Rows, noise: Array | None) -> Fitted:
 def more(fitted: Fitted, settings: ChannelSettings, rows: Rows, noise: Array | None) -> Fitted:
     """The channel after more rows."""
     if fitted.history is not None:
-        return _fit_sums(settings, add_rows(fitted.history, rows, noise), rows)
+        return _fit_sums(settings.limited(rows.noisy), add_rows(fitted.history, rows, noise), rows)
     noise_used = fitted.noise if noise is None else noise
     biases = learn_biases(fitted.biases, fitted.law, noise_used, rows)
     if noise is None or fitted.noises is None:

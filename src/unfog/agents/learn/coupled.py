@@ -134,10 +134,10 @@ class Coupled(Grows, FromNoisy):
         self, parameters: Parameters, state: State, features: FeatureMap, hindsight: Hindsight, noisy: Array
     ) -> tuple[Belief, Context]:
         """The belief about theta, and about this round's context, from all measurements and rewards."""
-        shift, cov = shift_belief(state, hindsight)
+        shift, root = shift_belief(state, hindsight)
         unbiased = posterior_mean(hindsight.shrinkage, noisy, parameters.channel.mean)
-        context = Context(unbiased - shift, hindsight.shrinkage.cov + cov)
-        return theta_belief(state.theta, shift, cov), context
+        context = Context(unbiased - shift, hindsight.shrinkage.cov + product(root, root.mT))
+        return theta_belief(state.theta, shift, root), context
 
     def update(self, parameters: Parameters, state: State, evidence: Evidence, reward: Array) -> State:
         """The joint belief after one more reward, linearised about what was believed at its decision."""
@@ -166,18 +166,20 @@ class Coupled(Grows, FromNoisy):
 
 
 def shift_belief(state: State, hindsight: Hindsight) -> tuple[Array, Array]:
-    """Mean s (..., d) and covariance U (..., d, d) of u, from noisy contexts and rewards."""
+    """Mean s (..., d) of u, and a root of its covariance U (..., d, d), from noisy contexts and rewards."""
     xp, gain = hindsight.mean.__array_namespace__(), hindsight.shrinkage.gain
-    before = inverse(product(product(gain, hindsight.cov), gain.mT))
-    cov = inverse(before + state.precision)
-    mean = matvec(cov, matvec(product(before, gain), hindsight.mean) + state.natural_mean)
-    return mean, xp.broadcast_to(cov, (*mean.shape, mean.shape[-1]))
+    # By Woodbury's identity: G S G' is singular to rounding where a coordinate is hardly measured.
+    precision = inverse(hindsight.cov) + product(product(gain.mT, state.precision), gain)
+    root = product(gain, cholesky(inverse(precision)))
+    shift = matvec(gain, hindsight.mean)
+    mean = shift + matvec(root, matvec(root.mT, state.natural_mean - matvec(state.precision, shift)))
+    return mean, xp.broadcast_to(root, (*mean.shape, mean.shape[-1]))
 
 
-def theta_belief(theta: Belief, shift: Array, cov: Array) -> Belief:
+def theta_belief(theta: Belief, shift: Array, shift_root: Array) -> Belief:
     """The belief about theta, with u ~ N(s, U); blocks are kept apart."""
-    xp, slopes = cov.__array_namespace__(), theta.centre[..., 1:, :].mT
-    mean, spread = theta.centre[..., 0, :] + matvec(slopes, shift), slopes @ cholesky(cov)
+    xp, slopes = shift_root.__array_namespace__(), theta.centre[..., 1:, :].mT
+    mean, spread = theta.centre[..., 0, :] + matvec(slopes, shift), slopes @ shift_root
     root = theta.root[..., 0, :, :]
     if isinstance(theta, Blocks):
         root = theta.root[..., 0, :, :, :]

@@ -210,7 +210,7 @@ def _make_probes(dim: int) -> tuple[Array, Array]:
 def set_up(problem: GaussianProblem, agent: Agent) -> tuple[Any, Any]:
     """Set up the denoiser; a bias that it knows is subtracted from the measurement, so here it is zero."""
     privilege = None if agent.can.see_bias is None else Privilege(np.zeros(problem.dim))
-    setup = agent.denoiser.setup(problem.knowledge(), privilege)
+    setup = agent.denoiser.setup(problem.knowledge().limited(), privilege)
     return setup, agent.denoiser.start(setup)
 
 
