@@ -77,10 +77,15 @@ class Knowledge(NamedTuple):
 
 
 def limit_cov(cov: Array, context_cov: Array) -> Array:
-    """A covariance (..., d, d) of noise or biases, its variances from LEAST to MOST of those of contexts."""
+    """A covariance (..., d, d) of noise or biases, its variances from LEAST to MOST of those of contexts.
+
+    Where either is not known, there are no limits.
+    """
     xp = cov.__array_namespace__()
-    contexts = xp.linalg.diagonal(context_cov)
-    shares = xp.linalg.diagonal(cov) / contexts
+    variances, contexts = xp.linalg.diagonal(cov), xp.linalg.diagonal(context_cov)
+    is_known = ~(xp.isnan(contexts) | xp.isnan(variances))
+    contexts = xp.where(is_known, contexts, 1.0)
+    shares = xp.where(is_known, variances, 1.0) / contexts
     scale = xp.where(shares > MOST, xp.sqrt(MOST / xp.where(shares > MOST, shares, 1.0)), 1.0)
     more = xp.where(shares < LEAST, LEAST - shares, 0.0) * contexts
     limited: Array = cov * scale[..., :, None] * scale[..., None, :]
