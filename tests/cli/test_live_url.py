@@ -140,7 +140,7 @@ def test_the_key_comes_from_a_file_or_the_environment(
     key, secret = auth.made(["admin"], [], "", 0.0)
     ring_of(path).add(key)
     monkeypatch.delenv("UNFOG_KEY", raising=False)
-    with running(Path(path), doors=Keyed(ring_of(path))) as found:
+    with running(Path(path), auth=Keyed(ring_of(path))) as found:
         at = ("show", "--url", found.url)
         assert "UNFOG_KEY" in refusal(capsys, *at)
         Path("key").write_text(f"{secret}\n")
@@ -159,7 +159,7 @@ def test_what_is_no_address_is_refused(capsys: Capture, monkeypatch: pytest.Monk
 
 def test_who_finds_the_file_held_is_told_where_to_ask(capsys: Capture, service: Running) -> None:
     """A command of another process: in this one it is said that this process holds it."""
-    store = service.service.shelf.stores()[0]
+    store = service.service.open_stores.stores()[0]
     store.processor.log.announce(service.url)
     words = [sys.executable, "-c", "from unfog.cli import main; main()", "live", "show", str(store.path)]
     done = subprocess.run(words, capture_output=True, text=True)

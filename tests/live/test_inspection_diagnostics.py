@@ -79,7 +79,7 @@ def test_what_holds_for_all_is_said_beside(data: xr.Dataset) -> None:
 
 def test_nothing_is_said_of_what_there_is_not() -> None:
     data = inspection.dataset(NAMED, monitoring.none_yet(2, 3), None)
-    for name in ("bias", "z_mean", "e_value", "reward_mean", "share", "coverage", "said", "rmse_noisy"):
+    for name in ("bias", "z_mean", "e_value", "reward_mean", "share", "coverage", "predicted", "rmse_noisy"):
         assert np.isnan(data[name]).all(), name
     assert np.isnan(data.attrs["join_rate"])
     assert data.attrs["alarm"] == []
@@ -96,8 +96,8 @@ def test_rewards_of_0_or_1_have_bins() -> None:
     for reward in (0.0, 1.0, 1.0, 1.0):
         found = monitoring.rewarded(monitoring.decided(found, 0), 0, reward, (0.72, 0.2), binary=True)
     data = inspection.dataset(NAMED, found, None).sel(bin=0.75)
-    assert (data.in_bin, data.came) == (4, 0.75)
-    np.testing.assert_allclose(data.said, 0.72)
+    assert (data.in_bin, data.observed) == (4, 0.75)
+    np.testing.assert_allclose(data.predicted, 0.72)
 
 
 def test_the_picture_shows_the_numbers(data: xr.Dataset) -> None:

@@ -70,7 +70,7 @@ def made(dice: random.Random, ids: list[str]) -> tuple[str, str, str]:
 
 def thrown(found: Running, port: int, number: int, dice: random.Random) -> Counter[int]:
     """So many requests; how often each status came. What is refused changes nothing."""
-    (store,) = found.service.shelf.stores()
+    (store,) = found.service.open_stores.stores()
     live = store.problem("walks")
     ids = [found.http.post("/v1/problems/walks/decide", json=one).json()["id"] for one in _good()]
     connection, told = http.client.HTTPConnection("127.0.0.1", port, timeout=30), Counter[int]()

@@ -49,23 +49,23 @@ class Running:
 def running(
     path: Path,
     settings: Settings | None = None,
-    doors: Authentication | None = None,
+    auth: Authentication | None = None,
     clock: Any = None,
     port: int = 0,
 ) -> Iterator[Running]:
     """Serve the store at a path, on a port that is free or told, until the end of the block."""
     store = unfog.live.open(path, sync="normal", clock=clock)
-    with starting(store, settings, doors, port) as found:
+    with starting(store, settings, auth, port) as found:
         until_ready(found)
         yield found
 
 
 @contextmanager
 def starting(
-    store: Store, settings: Settings | None = None, doors: Authentication | None = None, port: int = 0
+    store: Store, settings: Settings | None = None, auth: Authentication | None = None, port: int = 0
 ) -> Iterator[Running]:
     """Serve a store; it may not be ready yet."""
-    service = Service(Single(store), settings or Settings(), doors or LocalhostOnly())
+    service = Service(Single(store), settings or Settings(), auth or LocalhostOnly())
     server = uvicorn.Server(config(service, "127.0.0.1", port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 def service(path: Path) -> Iterator[Running]:
     """With one problem, and keys."""
     admin = key(path, "admin")
-    with running(path, doors=Keyed(KeyFile(path), unless=LocalhostOnly())) as found:
+    with running(path, auth=Keyed(KeyFile(path), unless=LocalhostOnly())) as found:
         for name in ("walks", "sleep"):
             made = found.http.post("/v1/problems", json={"name": name, **TERMS}, headers=admin)
             assert made.status_code == 201
@@ -41,7 +41,7 @@ def service(path: Path) -> Iterator[Running]:
 
 
 def refresh(service: Running) -> None:
-    service.service.doors.refresh()
+    service.service.auth.refresh()
 
 
 def address(path: str) -> str:
@@ -109,7 +109,7 @@ def test_a_key_of_one_problem_does_not_reach_others(service: Running, path: Path
 @pytest.mark.slow
 def test_keys_that_come_and_go_are_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "EVERY", 0.05)
-    with running(path, doors=Keyed(KeyFile(path), unless=LocalhostOnly())) as service:
+    with running(path, auth=Keyed(KeyFile(path), unless=LocalhostOnly())) as service:
 
         def status(headers: dict[str, str] | None = None) -> int:
             return service.http.get("/v1/problems", headers=headers).status_code
@@ -127,14 +127,14 @@ def test_keys_that_come_and_go_are_noticed(path: Path, monkeypatch: pytest.Monke
         KeyFile(path).revoke(next(iter(KeyFile(path).load())), 1.0)
         assert becomes(401, first)
         KeyFile(path).path.unlink()  # no keys any more: that opens nothing
-        service.service.doors.refresh()
+        service.service.auth.refresh()
         assert status() == 401
         KeyFile(path).path.write_text("{")
-        service.service.doors.refresh()
+        service.service.auth.refresh()
         assert status(first) == 503
         KeyFile(path).path.unlink()
         last = key(path, "read")
-        service.service.doors.refresh()
+        service.service.auth.refresh()
         assert (status(last), status()) == (200, 401)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unfog.live.errors import NotFoundError
-from unfog.serve.auth import Key, KeysError, found, made
+from unfog.serve.auth import Key, KeysError, find_key, made
 from unfog.serve.key_storage import KeyFile
 from unfog.validation import InputError
 
@@ -33,7 +33,7 @@ def test_a_key_is_found_again_and_its_secret_is_kept_nowhere(tmp_path: Path) -> 
         "a note",
         5.0,
     )
-    assert found(kept.load(), text) == key
+    assert find_key(kept.load(), text) == key
     secret = text.split("_", 2)[2]
     assert len(secret) == 43  # 256 bits
     assert secret not in kept.path.read_text()
@@ -49,15 +49,15 @@ def test_what_is_not_a_key_is_none(tmp_path: Path) -> None:
     cut = ("", "_", "unfog", f"unfog_{key.id}", f"unfog_{key.id}_")
     longer = (text + "x", f"{text} ", text + "\0", text * 9, "é" * 300)
     for word in (*cut, *longer, wrong, mixed, text.upper(), text.replace("unfog", "fog")):
-        assert found(kept.load(), word) is None
+        assert find_key(kept.load(), word) is None
 
 
 def test_a_revoked_key_is_none_and_stays_in_the_list(tmp_path: Path) -> None:
     kept = ring(tmp_path)
     (key, text), (left, known) = added(kept), added(kept)
     kept.revoke(key.id, 9.0)
-    assert found(kept.load(), text) is None
-    assert found(kept.load(), known) == left
+    assert find_key(kept.load(), text) is None
+    assert find_key(kept.load(), known) == left
     assert kept.load()[key.id] == key._replace(digest="", revoked=9.0)
     for name in (key.id, "nobody"):
         with pytest.raises(NotFoundError, match=rf"^id: '{name}'; allowed: {left.id}$"):

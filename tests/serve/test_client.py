@@ -203,7 +203,7 @@ def test_the_key_is_sent_and_not_shown(tmp_path: Path, monkeypatch: pytest.Monke
     for key in (admin, decider):
         ring_of(str(path)).add(key)
     monkeypatch.delenv("UNFOG_KEY", raising=False)
-    with running(path, doors=Keyed(ring_of(str(path)))) as found:
+    with running(path, auth=Keyed(ring_of(str(path)))) as found:
         Client(found.url, chief).problem("walks", **TERMS)
         with pytest.raises(ServiceError, match=r"^This takes a key: .* Tell a key .* UNFOG_KEY\.$") as caught:
             Client(found.url).problem("walks")

@@ -26,7 +26,7 @@ class Place(NamedTuple):
 
     def state(self) -> tuple[int, str]:
         """The last event, and a hash of all that is remembered."""
-        (store,) = self.running.service.shelf.stores()
+        (store,) = self.running.service.open_stores.stores()
         return store.processor.log.last, store.problem("walks").state_hash()
 
     def refused(self, *parts: bytes, ends: bool = False) -> Reply:

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from unfog.live.errors import NotFoundError
-from unfog.serve.auth import Key, Keyed, KeysError, LocalhostOnly, found, made
-from unfog.serve.key_storage import KeyTable, ring_of, shown
-from unfog.serve.server import doors_of
+from unfog.serve.auth import Key, Keyed, KeysError, LocalhostOnly, find_key, made
+from unfog.serve.key_storage import KeyTable, hide_password, ring_of
+from unfog.serve.server import make_auth
 from unfog.validation import InputError
 
 
@@ -24,11 +24,11 @@ def test_keys_are_added_found_and_revoked(postgres: str) -> None:
     (first, text), (second, known) = added(ring, "read", problems=("walks",)), added(ring)
     before = ring.stamp()
     assert other.load() == {first.id: first, second.id: second}
-    assert found(other.load(), text) == first
+    assert find_key(other.load(), text) == first
     other.revoke(first.id, 9.0)
     assert (ring.stamp() == before, ring.stamp() == other.stamp()) == (False, True)
     assert ring.load()[first.id] == first._replace(digest="", revoked=9.0)
-    assert (found(ring.load(), text), found(ring.load(), known)) == (None, second)
+    assert (find_key(ring.load(), text), find_key(ring.load(), known)) == (None, second)
     with pytest.raises(NotFoundError, match=rf"^id: '{first.id}'; allowed: {second.id}$"):
         ring.revoke(first.id, 9.0)
 
@@ -45,18 +45,18 @@ def test_a_database_that_is_not_there_lets_nobody_in() -> None:
     address = f"postgresql://ann:secret@127.0.0.1:{port}/walks"
     with pytest.raises(KeysError, match=rf"^the keys of \S+:{port}/walks cannot be had"):
         Keyed(ring_of(address), unless=LocalhostOnly())
-    assert "secret" not in shown(address)
-    assert "ann" not in shown(address)
+    assert "secret" not in hide_password(address)
+    assert "ann" not in hide_password(address)
 
 
 def test_beyond_this_machine_takes_a_key_that_is_not_revoked(postgres: str) -> None:
     ring = KeyTable(postgres)
     with socket.create_server(("0.0.0.0", 0)) as opened:
         with pytest.raises(InputError, match="there are no keys"):
-            doors_of(ring, "postgresql://ann:secret@host/walks", opened)
+            make_auth(ring, "postgresql://ann:secret@host/walks", opened)
         key, _ = added(ring)
-        doors_of(ring, "x", opened)
+        make_auth(ring, "x", opened)
         ring.revoke(key.id, 1.0)
         with pytest.raises(InputError) as refused:
-            doors_of(ring, "postgresql://ann:secret@host/walks", opened)
+            make_auth(ring, "postgresql://ann:secret@host/walks", opened)
     assert "secret" not in str(refused.value)

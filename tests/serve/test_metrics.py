@@ -66,7 +66,7 @@ def test_what_waits_and_whether_readings_fit(service: Running) -> None:
     found = told(service)
     assert found["unfog_pending", ("walks",)] == 2
     assert found["unfog_oldest_pending_seconds", ("walks",)] == pytest.approx(60.0, abs=1e-6)
-    data = service.service.shelf.store("walks").problem("walks").diagnostics()
+    data = service.service.open_stores.store("walks").problem("walks").diagnostics()
     assert found["unfog_innovation_chi2", ("walks",)] > 4
     assert data.attrs["pending"] == 2
     service.http.post(f"/v1/problems/walks/decisions/{first}/reward", json={"value": 1.0})

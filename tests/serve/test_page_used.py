@@ -113,7 +113,7 @@ def test_with_keys_it_asks_for_one_and_keeps_it_in_the_tab(tmp_path: Path, page:
     for scope in ("admin", "read", "decide"):
         key, texts[scope] = auth.made([scope], [], "", 0.0)
         ring.add(key)
-    with running(tmp_path / "a.unfog", doors=Keyed(ring)) as found:
+    with running(tmp_path / "a.unfog", auth=Keyed(ring)) as found:
         found.http.headers["Authorization"] = f"Bearer {texts['admin']}"
         found.make()
         page.open(f"{found.url}/#/problem/walks")

@@ -18,7 +18,7 @@ def test_no_undocumented_answer(tmp_path: Path) -> None:
     key, text = made(("admin",), (), "", 0.0)
     KeyFile(path).add(key)
     headers = {"Authorization": f"Bearer {text}"}
-    with running(path, doors=Keyed(KeyFile(path))) as service:
+    with running(path, auth=Keyed(KeyFile(path))) as service:
         service.http.post("/v1/problems", json={"name": "walks", **TERMS}, headers=headers)
         good = {name: ask(service, one, CASES, headers) for name, one in operations(service).items()}
     # What is made hangs on what else was imported: some may be refused each time; mostly they are not.

@@ -38,7 +38,7 @@ def test_a_decision_from_first_to_last(tmp_path: Path) -> None:
 def test_a_log_that_is_taken_in_does_not_make_the_service_unready(tmp_path: Path) -> None:
     with running(tmp_path / "a.unfog") as found:
         found.make()
-        (store,) = found.service.shelf.stores()
+        (store,) = found.service.open_stores.stores()
         ask = {"context": {"steps": 1.5, "sleep": None}}
         with store.processor.cache.reserved("walks"):
             assert found.http.post("/v1/problems/walks/decide", json=ask).status_code == 503
@@ -77,7 +77,7 @@ def test_names_of_other_problems_are_not_told_to_who_may_not_know(tmp_path: Path
         ring.add(key)
     with running(tmp_path / "a.unfog") as found:
         found.make("secret")
-    with running(tmp_path / "a.unfog", doors=Keyed(ring)) as found:
+    with running(tmp_path / "a.unfog", auth=Keyed(ring)) as found:
         for name, tells in (("ghost", False), ("all", True)):
             head = {"Authorization": f"Bearer {keys[name][1]}"}
             answer = found.http.get("/v1/problems/ghost", headers=head)

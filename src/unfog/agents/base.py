@@ -222,7 +222,7 @@ class Learner(Part, Protocol):
     needs: ClassVar[tuple[type, ...]] = ()  # abilities that its denoiser must have
     needs_features: ClassVar[tuple[type, ...]] = ()  # abilities that the feature map must have
     dense: ClassVar[bool] = False  # whether it keeps one matrix even where the prior has blocks
-    is_linear: ClassVar[bool] = False  # whether scores are means of rewards of 0 or 1, not their log odds
+    is_linear: ClassVar[bool] = False  # whether scores are means of rewards of 0 or 1, not their logits
     own_belief: ClassVar[bool] = False  # whether only choosers whose `needs_learner` names it may use it
     needs_report: ClassVar[str] = ""  # what a chooser (`ReportsChoice`) must report of each choice
 

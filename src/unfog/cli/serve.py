@@ -229,12 +229,12 @@ def serve_demo(wanted: "ServeOptions", say: "Callable[[Started], None]") -> None
     from unfog.lab import demo_service
     from unfog.lab.progress import bar
     from unfog.serve import server
-    from unfog.serve.key_storage import is_database, shown
+    from unfog.serve.key_storage import hide_password, is_database
     from unfog.validation import InputError
 
     if is_database(wanted.store):
         allowed = "a file that does not exist yet, or nothing: the demo makes its store itself"
-        raise InputError("store", shown(wanted.store), allowed)
+        raise InputError("store", hide_password(wanted.store), allowed)
     stop = threading.Event()
     with _store_path(wanted.store) as path:
         with bar("demo") as progress:

@@ -161,7 +161,7 @@ class Reveal(Report):
     def prepare(self, state: State, now: float, rows: Rows) -> Event | None:
         """Whether it is learnt, only noted, or late; ConflictError if it contradicts an earlier one."""
         record = self.find_valid(state, rows)
-        known, agent, within = record.shown, state.runner.agent, state.terms.context_window
+        known, agent, within = record.revealed, state.runner.agent, state.terms.context_window
         for name, value in self.context.items():
             if name in known and known[name] != value:
                 raise ConflictError(f"context.{name}", value, f"what was told before: {known[name]:g}")

@@ -71,14 +71,18 @@ def _draw_coverage(axes: "Axes", data: "xr.Dataset") -> None:
     """Draw the coverage of reward intervals; for rewards of 0 or 1 a reliability diagram instead."""
     count = data.in_bin.values
     binary = count.sum() > 0
-    title_panel(axes, "rewards of 1: said, and came" if binary else "rewards in their intervals", TITLE)
-    x, y = (data.said.values, data.came.values) if binary else (data.level.values, data.coverage.values)
+    title_panel(
+        axes, "rewards of 1: predicted and observed" if binary else "rewards in their intervals", TITLE
+    )
+    x, y = (
+        (data.predicted.values, data.observed.values) if binary else (data.level.values, data.coverage.values)
+    )
     if _draw_if_empty(axes, y, "no reward yet"):
         return
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
     axes.scatter(x, y, s=8 + 60 * count / count.sum() if binary else 25, color=BLUE, zorder=3)
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-    axes.set_xlabel("probability said" if binary else "level", fontsize=8)
+    axes.set_xlabel("predicted probability" if binary else "level", fontsize=8)
     axes.set_ylabel("share", fontsize=8)
 
 

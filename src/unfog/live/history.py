@@ -322,7 +322,7 @@ class HistoryQuery(NamedTuple):
     units: Units
 
 
-def told(query: HistoryQuery, recent: Kept) -> dict[str, Any]:
+def summarise(query: HistoryQuery, recent: Kept) -> dict[str, Any]:
     """Everything that a page shows."""
     indices = _select_unit(query.unit, recent)
     numbers = recent.numbers[indices]

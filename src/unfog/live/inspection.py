@@ -19,8 +19,8 @@ expected reward of each arm in a context.
                  denoised contexts, where the true ones were revealed
     arm          how often it was chosen, and its mean reward
     level        the share of rewards in intervals of this level
-    bin          rewards of 0 or 1 by the predicted probability of a 1: `said`, the mean prediction, and
-                 `came`, the share of ones, should agree
+    bin          rewards of 0 or 1 by the predicted probability of a 1: `predicted`, the mean prediction, and
+                 `observed`, the share of ones, should agree
     age          decisions that wait for their rewards
 
 `attrs` has what holds for the problem as a whole: the counts, the share of decisions whose reward came, and
@@ -411,7 +411,7 @@ def _describe_bins(tallies: Tallies) -> dict[str, Array]:
     """The mean prediction and the share of ones in each bin; NaN in an empty one."""
     count, predicted, observed = tallies.bins.T
     with np.errstate(invalid="ignore"):  # 0 / 0 in empty bins
-        return {"in_bin": count, "said": predicted / count, "came": observed / count}
+        return {"in_bin": count, "predicted": predicted / count, "observed": observed / count}
 
 
 def waiting(ages: Sequence[float]) -> Array:

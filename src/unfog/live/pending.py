@@ -124,10 +124,10 @@ class PendingDecision:
         "number",
         "paid",
         "place",
+        "revealed",
         "rewards",
         "seen",
         "settled",
-        "shown",
         "time",
         "unit",
         "vector",
@@ -150,7 +150,7 @@ class PendingDecision:
         self.lost = lost  # coordinates that its reading lacks
         self.rewards: list[float] = []  # kept until the reward window is over
         self.paid: float | None = None  # the reward that was learnt
-        self.shown: dict[str, float] = {}  # revealed coordinates of the true context
+        self.revealed: dict[str, float] = {}  # revealed coordinates of the true context
         self.settled = self.is_cancelled = self.expired = self.dropped = False
 
     @property
@@ -162,13 +162,13 @@ class PendingDecision:
         """The content as nested values, copied where they change later."""
         first = self.id, self.number, self.unit, self.time, self.arm, self.place, self.vector
         flags = self.settled, self.is_cancelled, self.expired, self.dropped
-        return (*first, {**self.seen}, self.lost, [*self.rewards], self.paid, {**self.shown}, flags)
+        return (*first, {**self.seen}, self.lost, [*self.rewards], self.paid, {**self.revealed}, flags)
 
     @classmethod
     def filled(cls, content: Sequence[Any]) -> "PendingDecision":
         """Restore a decision from what `content` returned."""
         pending = cls(*content[:9])
-        pending.rewards, pending.paid, pending.shown = content[9:12]
+        pending.rewards, pending.paid, pending.revealed = content[9:12]
         pending.settled, pending.is_cancelled, pending.expired, pending.dropped = content[12]
         return pending
 
@@ -298,7 +298,7 @@ class Past:
         return any(kind == "expire" and body["expired"] == "reward" for kind, body in self.bodies)
 
     @property
-    def shown(self) -> dict[str, float]:
+    def revealed(self) -> dict[str, float]:
         """The revealed coordinates of the true context."""
         context: dict[str, float] = {}
         for kind, body in self.bodies:

@@ -307,7 +307,7 @@ class Problem:
             decisions, upto, epoch = self.processor.recent_decisions(self.name), log.last, log.epoch
         log.commit(upto, epoch)
         with decisions.filled(around, upto) as recent:
-            return history.told(query, recent)
+            return history.summarise(query, recent)
 
     def state_hash(self) -> str:
         """A hash of the state: beliefs, pending decisions, and random streams."""

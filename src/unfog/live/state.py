@@ -405,13 +405,13 @@ class State:
     def _apply_reveal(self, pending: PendingDecision, body: Mapping[str, Any]) -> None:
         if body["outcome"] not in ("learnt", "noted") or "context" not in body:
             return
-        new = {name: x for name, x in body["context"].items() if name not in pending.shown}
-        pending.shown |= new
+        new = {name: x for name, x in body["context"].items() if name not in pending.revealed}
+        pending.revealed |= new
         seen = pending.seen[PRIMARY]
         self.watch.held_against(pending, seen.noisy, self.runner.believed_context(seen.context), new)
         features, did_wait = self.arms.features_of(pending.brought), self.runners.awaits(pending)
         belief_before = (self.runner.memory(pending.unit), self.runner.theta()) if did_wait else None
-        self.runners.reveal(pending, features, self.made.whole(pending.shown))
+        self.runners.reveal(pending, features, self.made.whole(pending.revealed))
         if belief_before is not None and not self.runners.awaits(pending):
             self._count_paired(pending, features, *belief_before)
 
@@ -463,7 +463,7 @@ class State:
 
     def _close_if_done(self, pending: PendingDecision) -> None:
         """Close a decision if nothing can change it any more."""
-        is_known = len(pending.shown) == len(self.terms.context)
+        is_known = len(pending.revealed) == len(self.terms.context)
         is_context_done = is_known or not self.windows.is_hidden(pending)
         is_over = pending.is_cancelled or (is_context_done and not self.windows.is_recent(pending))
         if pending.settled and is_over and not self.runners.awaits(pending):

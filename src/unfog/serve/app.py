@@ -152,7 +152,7 @@ class Endpoint:
         problem = operation.problem(name, body)
         if named_in_body:
             caller.check(operation.scope, problem)
-        if operation.everywhere and not problem and not service.shelf.single:
+        if operation.everywhere and not problem and not service.open_stores.single:
             return await UnitErasure(service, operation, scope, headers).answer(body.unit)
         try:
             store = await service.store_of(operation, problem)
@@ -278,7 +278,7 @@ class UnitErasure:
 
     async def answer(self, unit: str) -> Answer:
         """Erase the unit, and answer with the number of decisions of each problem."""
-        for name in await asyncio.to_thread(self._service.shelf.names):
+        for name in await asyncio.to_thread(self._service.open_stores.names):
             try:
                 self._counts |= await self._erase(Erase(unit=unit, problem=name))
             except (StoreError, ServiceError) as error:

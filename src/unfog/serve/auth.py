@@ -96,7 +96,7 @@ def made(scopes: Sequence[str], problems: Sequence[str], note: str, now: float) 
     return Key(name, _digest(secret), ordered, names, note, now), f"{PREFIX}_{name}_{secret}"
 
 
-def found(keys: Mapping[str, Key], text: str) -> Key | None:
+def find_key(keys: Mapping[str, Key], text: str) -> Key | None:
     """The key with this text, or None, in the same time whether the id is unknown or the secret is wrong."""
     prefix, _, rest = text[:LONGEST_KEY].partition("_")
     name, _, secret = rest.partition("_")
@@ -185,7 +185,7 @@ class Keyed:
         kind, _, text = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if kind.lower() != "bearer":
             raise ServiceError(401, "This takes a key: Authorization: Bearer unfog_...", CHALLENGE)
-        key = found(self._keys, text.strip())
+        key = find_key(self._keys, text.strip())
         if key is None:
             raise ServiceError(401, "This key is not known, or was revoked.", CHALLENGE)
         return Caller(key.id, key)

@@ -46,7 +46,7 @@ def ring_of(store: str) -> KeyStorage:
     return KeyFile(store)
 
 
-def shown(store: str) -> str:
+def hide_password(store: str) -> str:
     """The name of a store for display, without the password in the address of a database."""
     if is_database(store):
         from unfog.live.postgres.connection import where

@@ -33,7 +33,7 @@ from unfog.live.errors import StoreError
 from unfog.serve.app import application
 from unfog.serve.auth import Authentication, Keyed, KeyStorage, LocalhostOnly
 from unfog.serve.http_client import check_address
-from unfog.serve.key_storage import is_database, ring_of, shown
+from unfog.serve.key_storage import hide_password, is_database, ring_of
 from unfog.serve.service import Service, Single, Stores
 from unfog.serve.settings import Settings
 from unfog.validation import InputError
@@ -80,7 +80,7 @@ def serve(options: ServeOptions, say: Callable[[Started], None]) -> None:
     _check_backups(options.settings.backups)
     sock = bound(options.host, options.port)
     with sock:
-        auth = doors_of(ring_of(options.store), options.store, sock)
+        auth = make_auth(ring_of(options.store), options.store, sock)
         is_new = not is_database(options.store) and not Path(options.store).exists()
         url = url_of(sock)
         public_url = advertised(options.settings.advertise, sock, is_database(options.store))
@@ -89,7 +89,7 @@ def serve(options: ServeOptions, say: Callable[[Started], None]) -> None:
 
         def listening() -> None:
             stores.announce(public_url)
-            say(Started(shown(options.store), url, public_url, len(stores.names()), is_new))
+            say(Started(hide_password(options.store), url, public_url, len(stores.names()), is_new))
 
         run(service, sock, listening)
     if service.failed:
@@ -105,7 +105,7 @@ def open_stores(options: ServeOptions, url: str) -> Stores:
     return Single(live.open(options.store, sync=options.sync))
 
 
-def doors_of(keys: KeyStorage, store: str, sock: socket.socket) -> Authentication:
+def make_auth(keys: KeyStorage, store: str, sock: socket.socket) -> Authentication:
     """The authentication that the socket's address requires: keys, if other machines can reach it."""
     if is_loopback(sock):
         return Keyed(keys, unless=LocalhostOnly())
@@ -114,7 +114,8 @@ def doors_of(keys: KeyStorage, store: str, sock: socket.socket) -> Authenticatio
         raise InputError(
             "host",
             f"{host} can be reached from other machines, and there are no keys",
-            f"127.0.0.1; or make a key first: unfog serve keys add --store {shown(store)} --scope admin",
+            "127.0.0.1; or make a key first:"
+            f" unfog serve keys add --store {hide_password(store)} --scope admin",
         )
     return Keyed(keys)
 
@@ -235,7 +236,7 @@ class Server(uvicorn.Server):
         Problems that other processes can serve are released first, before slow clients have their answers.
         """
         self._service.readers.leave()
-        if not self._service.shelf.single:
+        if not self._service.open_stores.single:
             await self._service.stop()
         await super().shutdown(sockets)
         if self.force_exit:

@@ -193,14 +193,14 @@ class Readers:
 class Service:
     """The whole service; used by the event loop alone, which starts and stops it."""
 
-    def __init__(self, shelf: Stores, settings: Settings, doors: Authentication) -> None:
+    def __init__(self, open_stores: Stores, settings: Settings, auth: Authentication) -> None:
         """No log has been read yet."""
-        self.shelf, self.settings, self.doors, self.metrics = shelf, settings, doors, Metrics()
+        self.open_stores, self.settings, self.auth, self.metrics = open_stores, settings, auth, Metrics()
         self.ready, self.failed = False, ""  # why it could not shut down properly
         self._buckets, self.room, self.readers = Buckets(settings.rate), Room(), Readers()
         self.broken: dict[str, str] = {}  # problems that cannot be served, and why
         self._writers: dict[Store, Writer] = {}
-        self._forwarder = None if shelf.single else Away()
+        self._forwarder = None if open_stores.single else Away()
         self._stopping = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -211,7 +211,7 @@ class Service:
     def admit(self, scope: "Scope", headers: Mapping[bytes, bytes]) -> Caller:
         """Who sent a request; raises if they may not, or send too many."""
         try:
-            caller = self.doors.caller(scope, headers)
+            caller = self.auth.caller(scope, headers)
         except ServiceError:
             self._buckets.take(address(scope))
             raise
@@ -222,15 +222,15 @@ class Service:
         while True:
             await asyncio.sleep(EVERY)
             try:
-                await asyncio.to_thread(self.doors.refresh)
+                await asyncio.to_thread(self.auth.refresh)
             except Exception as error:  # noqa: BLE001
                 log.error("keys could not be looked at: %s", described(error))
 
     async def _warm_up(self) -> None:
         # Importing xarray is slow: the first request must not wait for it.
         await asyncio.to_thread(import_module, "xarray")
-        await asyncio.to_thread(self.shelf.adopt)
-        for store in self.shelf.stores():
+        await asyncio.to_thread(self.open_stores.adopt)
+        for store in self.open_stores.stores():
             for name in store.names():
                 await self._load(store, name)
         self.ready = True
@@ -254,7 +254,7 @@ class Service:
     async def _expire(self) -> None:
         while True:
             await asyncio.sleep(EVERY)
-            stores = self.shelf.stores()
+            stores = self.open_stores.stores()
             await asyncio.gather(*map(self._expire_store, stores))
             await asyncio.gather(*(writer.prove() for writer in self._writers.values()))
             for store in [one for one in self._writers if one not in stores]:
@@ -286,7 +286,7 @@ class Service:
         self.room.close()
         await asyncio.gather(*(writer.close() for writer in self._writers.values()))
         try:
-            await asyncio.to_thread(self.shelf.close)
+            await asyncio.to_thread(self.open_stores.close)
         except StoreError as error:
             self.failed = str(error)
             log.error("the store could not be closed: %s", described(error))
@@ -301,14 +301,14 @@ class Service:
         writer = self._writers.get(store)
         if writer is None:
             writer = self._writers[store] = Writer(
-                store.processor, self.settings.queue, self.metrics.committed, local=self.shelf.single
+                store.processor, self.settings.queue, self.metrics.committed, local=self.open_stores.single
             )
         return writer
 
     async def store(self, name: str, may_create: bool = False) -> Store:
         """The store that has or will have a problem; looked up in a thread if it is not known."""
-        store = self.shelf.here(name)
-        look_up = self.shelf.place if may_create else self.shelf.store
+        store = self.open_stores.here(name)
+        look_up = self.open_stores.place if may_create else self.open_stores.store
         return await asyncio.to_thread(look_up, name) if store is None else store
 
     async def store_of(self, operation: Operation, problem: str) -> Store:
@@ -331,14 +331,14 @@ class Service:
         return False
 
     def _get_only_store(self) -> Store:
-        if not self.shelf.single:
+        if not self.open_stores.single:
             detail = "The logs are in a database: copy it with its own tools, such as pg_dump."
             raise ServiceError(409, detail)
-        return self.shelf.stores()[0]
+        return self.open_stores.stores()[0]
 
     def folders(self) -> list[Path]:
         """The folders of stores and backups, which concern only the operator."""
-        paths = [store.processor.log.path for store in self.shelf.stores()]
+        paths = [store.processor.log.path for store in self.open_stores.stores()]
         folders = [path.parent for path in paths if path is not None]
         return folders if self.settings.backups is None else [*folders, self.settings.backups.resolve()]
 
@@ -346,7 +346,7 @@ class Service:
         """The metrics in the text format of Prometheus."""
         problems: dict[str, Gauges] = {}
         events: dict[tuple[str, str, str], int] = {}
-        for store in self.shelf.stores() if self.ready else ():
+        for store in self.open_stores.stores() if self.ready else ():
             with suppress(StoreError, ServiceError):  # busy or closed: report the others
                 problems |= await self.writer(store).ask(partial(_read_gauges, store))
             events |= store.processor.written
@@ -356,7 +356,7 @@ class Service:
 
     def trouble(self) -> str:
         """Why nothing can be written; "" if it can."""
-        causes = [self.shelf.trouble, *(writer.trouble for writer in self._writers.values())]
+        causes = [self.open_stores.trouble, *(writer.trouble for writer in self._writers.values())]
         return "; ".join(filter(None, causes))
 
     async def do(self, operation: Operation, call: Call) -> Any:

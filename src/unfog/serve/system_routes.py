@@ -35,7 +35,7 @@ async def problems(service: Service, scope: Scope) -> Answer:
             entry = await _glance(service, name, scope)
         return entry | {"error": entry["error"] and errors.without_folders(entry["error"], service.folders())}
 
-    names = [name for name in await asyncio.to_thread(service.shelf.names) if caller.may("read", name)]
+    names = [name for name in await asyncio.to_thread(service.open_stores.names) if caller.may("read", name)]
     return as_json({"problems": await asyncio.gather(*map(glance, names))})
 
 
@@ -80,7 +80,7 @@ async def readiness(service: Service, scope: Scope) -> Answer:  # noqa: ARG001
     """Whether it can decide: all logs are read, the database answers, and the last commit did not fail."""
     if not service.ready:
         raise busy("The logs are being read.")
-    if service.shelf.trouble:
+    if service.open_stores.trouble:
         raise busy("The database does not answer.")
     if service.trouble():
         raise busy("The last commit failed; the log of the service says why.")

@@ -210,11 +210,11 @@ def _check_corrects(
                 now, belief = denoiser.reopen(*args, moments[t])
             else:
                 now, belief = able.correct(*args)
-            shown = belief.mean
+            believed = belief.mean
             if isinstance(denoiser, ScalesContexts):
-                shown = shown - denoiser.mean_error(parameters, now)[..., None, :]
-            right = contexts[t] if shown.ndim == 2 else contexts[t][:, None]
-            is_believed = same(shown, np.broadcast_to(right, shown.shape))
+                believed = believed - denoiser.mean_error(parameters, now)[..., None, :]
+            right = contexts[t] if believed.ndim == 2 else contexts[t][:, None]
+            is_believed = same(believed, np.broadcast_to(right, believed.shape))
             require(is_believed, who, "does not believe a true context it was shown")
         ends.append(list(arrays(who, now)))
     agree = all(np.allclose(one, other, rtol=1e-8, atol=1e-8) for one, other in zip(*ends, strict=True))

@@ -106,10 +106,10 @@ class RevealFields:
         if self.on_request:
             return xp.zeros_like(first)
         random = self.reveal == "random"
-        is_shown: Any = first < self.revealed if random else _grows(self.revealed, number, first)
+        is_revealed: Any = first < self.revealed if random else _grows(self.revealed, number, first)
         if self.reveal_share == 1:
-            return is_shown.astype(first.dtype)
-        mask: Array = (is_shown[..., None] & (uniforms[..., 1:] < self.reveal_share)).astype(first.dtype)
+            return is_revealed.astype(first.dtype)
+        mask: Array = (is_revealed[..., None] & (uniforms[..., 1:] < self.reveal_share)).astype(first.dtype)
         return mask
 
 

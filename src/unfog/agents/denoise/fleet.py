@@ -175,8 +175,8 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
         )
         persons = noise * xp.nan if known.person_cov is None else xp.linalg.diagonal(known.person_cov)
         within = variance - persons
-        told = known.context_mean, xp.where(within > 0, within, xp.nan), persons, devices
-        return Parameters(noise, xp.asarray(parts, dtype=noise.dtype), *told)
+        assumed = known.context_mean, xp.where(within > 0, within, xp.nan), persons, devices
+        return Parameters(noise, xp.asarray(parts, dtype=noise.dtype), *assumed)
 
     def start(self, parameters: Parameters) -> Pooled:
         """The sums before the first reading."""
@@ -293,14 +293,14 @@ def moments(parameters: Parameters, pool: Pool) -> Moments:
     spread = (about + FIRST * 4 * noise) / (xp.maximum(number - 1, 0.0) + FIRST)
     within = xp.maximum(pool.square - pool.between, 0.0)
     free = xp.maximum(number - units, 0.0)
-    within_var = _told(parameters.within + noise, (within + WITHIN * spread) / (free + WITHIN))
+    within_var = _prefer_known(parameters.within + noise, (within + WITHIN * spread) / (free + WITHIN))
     inflation = _inflation(pool, within, free)
     excess = pool.between - number * mean**2 - xp.maximum(units - 1, 0.0) * within_var * inflation
     estimate = xp.maximum(_ratio(excess, number - _ratio(pool.sizes, number)), 0.0)
     is_estimated = (units >= FEWEST) & (number > 2 * units)
     raw = xp.where(is_estimated, estimate, ASSUMED * within_var)
     between = (xp.maximum(raw, 1e-6 * within_var) * units + ASSUMED * within_var * SPREAD) / (units + SPREAD)
-    between = _told(parameters.persons + parameters.devices, between)
+    between = _prefer_known(parameters.persons + parameters.devices, between)
     return Moments(
         mean,
         within_var,
@@ -329,15 +329,15 @@ def _split(parameters: Parameters, pool: Pool, between: Array) -> tuple[Array, A
     devices = xp.maximum(variance - noise * _ratio(pool.offset_noise, paired), 0.0)
     part = xp.where(paired > 1, xp.minimum(_ratio(devices, between), 1.0), 0.5)
     by_persons = 1 - xp.minimum(_ratio(parameters.persons, between), 1.0)
-    told = _told(xp.minimum(_ratio(parameters.devices, between), 1.0), by_persons)
-    is_told = ~xp.isnan(told)
-    return _told(told, part), xp.where(is_told, xp.inf, xp.where(paired > 1, paired, 0.0))
+    known = _prefer_known(xp.minimum(_ratio(parameters.devices, between), 1.0), by_persons)
+    is_known = ~xp.isnan(known)
+    return _prefer_known(known, part), xp.where(is_known, xp.inf, xp.where(paired > 1, paired, 0.0))
 
 
-def _told(told: Array, learnt: Array) -> Array:
+def _prefer_known(known: Array, learnt: Array) -> Array:
     """What is told, and what is learnt where nothing is."""
     xp = learnt.__array_namespace__()
-    return xp.where(xp.isnan(told), learnt, told)
+    return xp.where(xp.isnan(known), learnt, known)
 
 
 def _inflation(pool: Pool, within: Array, free: Array) -> Array:

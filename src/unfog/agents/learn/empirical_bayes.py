@@ -215,7 +215,7 @@ class LinearProbability(EmpiricalBayes):
     """A linear model of the probability that a reward is 1, which learns the scales of its prior.
 
     The learner `empiricalbayes` on rewards of 0 or 1, as if they were any numbers: econometrics' linear
-    probability model. An arm with an intercept and slopes of its own is ranked by them as by log odds, unless
+    probability model. An arm with an intercept and slopes of its own is ranked by them as by logits, unless
     probabilities are near 0 or 1.
 
     W. H. Greene, *Econometric Analysis*, on models of binary choice.

@@ -1,4 +1,4 @@
-// Do rewards fall where they were expected? Intervals and their shares; of rewards of 0 or 1, said and came.
+// Do rewards fall where they were expected? Intervals and their shares; of rewards of 0 or 1, predicted and observed.
 
 import { el } from "../dom.js";
 import { BLUE } from "../look.js";
@@ -53,25 +53,25 @@ function coverage(frame, found) {
 }
 
 function reliability(frame, found, inside) {
-  const [said, came] = ["said", "came"].map((name) => entries("diagnostics", found, name));
+  const [predicted, observed] = ["predicted", "observed"].map((name) => entries("diagnostics", found, name));
   const most = Math.max(...inside.map(({ value }) => value));
   const radius = inside.map(({ value }) => 2.5 + 4.5 * Math.sqrt(value / most));
   const make = () =>
-    scatter("rewards of one: said and came", {
-      across: "probability said",
-      up: "share that came",
+    scatter("rewards of one: predicted and observed", {
+      across: "predicted probability",
+      up: "observed share",
       sets: SETS,
       range: [0, 1],
     });
-  const [xs, ys] = [said, came].map((one) => one.map(({ value }) => value ?? NaN));
+  const [xs, ys] = [predicted, observed].map((one) => one.map(({ value }) => value ?? NaN));
   frame.plots.of([["reliability", make]])[0].set([{ xs, ys, radius }]);
   frame.look(
     "Dots should lie on the diagonal; large ones stand for many rewards. Below it the agent promises more than comes, above it less.",
   );
-  const rows = said.map((one, i) => [
+  const rows = predicted.map((one, i) => [
     exact(one.value, one.where),
-    exact(came[i].value, came[i].where),
+    exact(observed[i].value, observed[i].where),
     exact(inside[i].value, inside[i].where),
   ]);
-  frame.numbers(table("Rewards of one, by the probability said", ["said", "came", "rewards"], rows));
+  frame.numbers(table("Rewards of one, by the predicted probability", ["predicted", "observed", "rewards"], rows));
 }
