@@ -8,6 +8,7 @@ from docs._ext.names import file_name
 from docs._ext.tables import code, table
 
 from unfog.agents import denoise
+from unfog.agents.base import EstimatesScales
 from unfog.agents.catalogue import AGENTS, CHOOSERS, LEARNERS, settings_in
 from unfog.features.registry import BUILT_IN
 
@@ -30,6 +31,9 @@ def _learners() -> Iterator[str]:
     yield "Settings of the row's own parts come right after its name: `drift:step=0.01`. Such a name stands"
     yield "wherever the name of an agent does: in `--agents`, in `agents=`, in an experiment file.\n"
     yield "## Learners\n"
+    own_scales = [code(name) for name, part in LEARNERS.items() if issubclass(part, EstimatesScales)]
+    yield f"{' and '.join(own_scales)} need a chooser that takes candidates, such as `randucb`."
+    yield "The row `hedged` has one; behind another row, name it too: `alg1-exact-empiricalbayes-randucb`.\n"
     for kind, said in REWARDS.items():
         yield f"{said}:\n"
         found = {name: part for name, part in LEARNERS.items() if part.rewards == kind}

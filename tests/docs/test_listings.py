@@ -5,6 +5,7 @@ import re
 from docs._ext import experiments, generate, parts
 from docs._ext.parts import DENOISERS
 
+from unfog.agents.base import EstimatesScales
 from unfog.agents.catalogue import AGENTS, CHOOSERS, LEARNERS, Catalogue
 from unfog.cli.list import groups
 from unfog.features.registry import BUILT_IN
@@ -54,8 +55,11 @@ def test_names_and_settings_of_the_page_are_taken() -> None:
             r"^\| `([\w-]+)` \| .*? \| (.*?) \| \[", section(page, heading), re.M
         ):
             told = "".join(f":{one}" for one in re.findall("`(.*?)`", settings))
-            kind = LEARNERS[name].rewards if name in LEARNERS else "gaussian"
-            assert Catalogue(kind)[f"{row}-{name}{told}"].name == f"{row}-{name}{told}"
+            part = LEARNERS.get(name)
+            own_scales = part is not None and issubclass(part, EstimatesScales)
+            spelled = f"{'hedged' if own_scales else row}-{name}{told}"
+            assert Catalogue(part.rewards if part else "gaussian")[spelled].name == spelled
+    assert Catalogue()["alg1-exact-empiricalbayes-randucb"].chooser.name == "randucb"
     assert Catalogue()["alg1-exact-hetero-ucb:quantile=0.9"].chooser.name == "ucb"
     assert Catalogue()["drift:step=0.01"].denoiser.name == "drift"
 

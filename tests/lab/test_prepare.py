@@ -57,13 +57,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     watch("problem", GaussianProblem, "__post_init__")
     watch("plan", simulation, "plan")
-    watch("named", sys.modules["unfog.simulation.plan"], "named")
+    watch("agents", sys.modules["unfog.simulation.plan"], "_choose_agents")
     watch("engine", engines, "choose")
     return seen
 
 
 def once(settings: int = 1) -> dict[str, int]:
-    return {"problem": settings, "plan": 1, "named": 1, "engine": 1}
+    return {"problem": settings, "plan": 1, "agents": 1, "engine": 1}
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_problem_that_is_there_is_not_built_again(spec: Path, counted: Counter
     problem = GaussianProblem(dim=2, actions=5)
     counted.clear()
     unfog.run(problem, rounds=4, trials=2, agents=["robust"], out="kept")
-    assert counted == {"plan": 1, "named": 1, "engine": 1}
+    assert counted == {"plan": 1, "agents": 1, "engine": 1}
 
 
 def test_every_run_of_a_study_is_prepared_once(spec: Path, counted: Counter[str]) -> None:

@@ -33,6 +33,7 @@ NUMERIC = (  # what determines results; the rest of `theory` does not
     "agents",
     "worlds",
     "simulation",
+    "_frames.py",
     "_table.py",
     "validation.py",
     "theory/regret.py",

@@ -41,6 +41,7 @@ SOURCES = (
     "live",
     "maths",
     "_codec.py",
+    "_frames.py",
     "_io.py",
     "_table.py",
     "validation.py",
