@@ -33,11 +33,9 @@ def knowledge() -> Knowledge:
     return Knowledge(*law, *prior, groups=effect_groups(FEATURES))
 
 
-def play(
-    number: int, agent: Agent = AGENTS["hedged"], trials: int = 1
-) -> tuple[Runner, list[Any], list[Any]]:
-    """Rounds with six units that differ in their devices; the runner, decisions, and probabilities of arms."""
-    runner, rng = Runner(agent, knowledge(), 3, range(trials)), np.random.default_rng(0)
+def play(number: int) -> tuple[Runner, list[Any], list[Any]]:
+    """Rounds with six units that differ in their devices; the runner, decisions, probabilities of arms."""
+    runner, rng = Runner(AGENTS["hedged"], knowledge(), 3), np.random.default_rng(0)
     device = rng.normal(0, 2, 6)
     theta = rng.normal(0, 30, (3, 3))
     decisions, shares = [], []

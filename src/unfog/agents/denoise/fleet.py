@@ -217,7 +217,8 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
 
     def mean_error(self, parameters: Parameters, state: Pooled) -> Array:
         """The mean over units."""
-        return moments(parameters, state.pool).shift
+        pool = state.pool
+        return _mean_error_of_all(parameters, pool, _mean(pool.total, pool.number))
 
     def update(self, parameters: Parameters, state: Pooled, noisy: Array, context: Any) -> Pooled:
         """The sums with one more reading."""
@@ -288,7 +289,7 @@ def moments(parameters: Parameters, pool: Pool) -> Moments:
     """What the sums say of the fleet, and what is told of it."""
     xp, noise = pool.number.__array_namespace__(), parameters.noise
     number, units = pool.number, pool.units
-    mean = _ratio(pool.total, number)
+    mean = _mean(pool.total, number)
     about = xp.maximum(pool.square - number * mean**2, 0.0)
     spread = (about + FIRST * 4 * noise) / (xp.maximum(number - 1, 0.0) + FIRST)
     within = xp.maximum(pool.square - pool.between, 0.0)
@@ -296,7 +297,7 @@ def moments(parameters: Parameters, pool: Pool) -> Moments:
     within_var = _prefer_known(parameters.within + noise, (within + WITHIN * spread) / (free + WITHIN))
     inflation = _inflation(pool, within, free)
     excess = pool.between - number * mean**2 - xp.maximum(units - 1, 0.0) * within_var * inflation
-    estimate = xp.maximum(_ratio(excess, number - _ratio(pool.sizes, number)), 0.0)
+    estimate = xp.maximum(_ratio(excess, number - _mean(pool.sizes, number)), 0.0)
     is_estimated = (units >= FEWEST) & (number > 2 * units)
     raw = xp.where(is_estimated, estimate, ASSUMED * within_var)
     between = (xp.maximum(raw, 1e-6 * within_var) * units + ASSUMED * within_var * SPREAD) / (units + SPREAD)
@@ -324,9 +325,9 @@ def _mean_error_of_all(parameters: Parameters, pool: Pool, mean: Array) -> Array
 def _split(parameters: Parameters, pool: Pool, between: Array) -> tuple[Array, Array]:
     """The devices' part of the offsets' variance, and how many units it rests on: all there are, if told."""
     xp, noise, paired = between.__array_namespace__(), parameters.noise, pool.paired
-    mean = _ratio(pool.offset, paired)
-    variance = _ratio(pool.offset_square - paired * mean**2, xp.maximum(paired - 1, 1.0))
-    devices = xp.maximum(variance - noise * _ratio(pool.offset_noise, paired), 0.0)
+    mean = _mean(pool.offset, paired)
+    variance = _mean(pool.offset_square - paired * mean**2, paired - 1)
+    devices = xp.maximum(variance - noise * _mean(pool.offset_noise, paired), 0.0)
     part = xp.where(paired > 1, xp.minimum(_ratio(devices, between), 1.0), 0.5)
     by_persons = 1 - xp.minimum(_ratio(parameters.persons, between), 1.0)
     known = _prefer_known(xp.minimum(_ratio(parameters.devices, between), 1.0), by_persons)
@@ -343,7 +344,7 @@ def _prefer_known(known: Array, learnt: Array) -> Array:
 def _inflation(pool: Pool, within: Array, free: Array) -> Array:
     """By how much persistence inflates the variance of a unit's mean: (1 + r) / (1 - r), at least 1."""
     xp = pool.number.__array_namespace__()
-    size = _ratio(pool.number, pool.units)
+    size = _mean(pool.number, pool.units)
     raw = _ratio(pool.lagged, within)
     # The mean of the estimate for a series of n readings is about r - (1 + 4 r) / n.
     corrected = (raw + _ratio(1.0, size)) / xp.maximum(1 - 4 * _ratio(1.0, size), 0.2)
@@ -401,18 +402,24 @@ def _with_origin(pool: Pool, noisy: Array) -> Pool:
 
 def _between(own: Own) -> Array:
     """N times the squared mean."""
-    return _ratio(own.total**2, own.number)
+    return _mean(own.total**2, own.number)
 
 
 def _lagged(own: Own) -> Array:
     """The sum of products of neighbouring residuals about the unit's mean."""
     xp = own.number.__array_namespace__()
-    mean, pairs = _ratio(own.total, own.number), xp.maximum(own.number - 1, 0.0)
+    mean, pairs = _mean(own.total, own.number), xp.maximum(own.number - 1, 0.0)
     return own.product - mean * (2 * own.total - own.first - own.last) * (own.number > 1) + pairs * mean**2
 
 
 def _mean_error(own: Own) -> Array:
-    return _ratio(own.error, own.pairs)
+    return _mean(own.error, own.pairs)
+
+
+def _mean(total: Array, number: Array) -> Array:
+    """The mean of so many, and zero of none."""
+    mean: Array = total / number.__array_namespace__().maximum(number, 1.0)
+    return mean
 
 
 def _ratio(above: Any, below: Any) -> Array:
