@@ -15,8 +15,10 @@ PARTS = {"device": 1.0, "person": 0.0, "both": 0.5}
 
 
 def knowledge(noise: Array) -> Knowledge:
-    eye = np.eye(len(noise))
-    return Knowledge(np.zeros(len(noise)), eye, np.diag(noise), eye, np.zeros(1), np.eye(1))
+    """Told the noise alone."""
+    size = len(noise)
+    nothing = np.diag(np.full(size, np.nan))
+    return Knowledge(np.full(size, np.nan), nothing, np.diag(noise), nothing, np.zeros(1), np.eye(1))
 
 
 class Played:
