@@ -409,6 +409,13 @@ def check_name(field: str, value: object) -> str:
     return str.__str__(value)  # plain text for logs and checksums, also from NumPy's strings and enumerations
 
 
+def check_decision(value: object) -> str:
+    """Return the id of a decision; a Decision itself is refused with a word on its id."""
+    if isinstance(getattr(value, "id", None), str) and hasattr(value, "arm"):
+        raise InputError("decision", type(value).__name__, "the id of a decision", "d.id")
+    return check_name("decision", value)
+
+
 def as_list(field: str, values: Any, allowed: str) -> list[Any]:
     """The items of an iterable that is not text."""
     try:

@@ -111,12 +111,14 @@ def keep_units(channel: Channel) -> Units:
 def channel(value: Any, names: Sequence[str]) -> Channel:
     """Read the channel that a caller describes, and check it field by field."""
     fields = _read_fields(value)
+    for name in sorted(map(str, fields.keys() - {*Channel._fields})):
+        cov = f"{name.removesuffix('_sd')}_cov"
+        if name.endswith("_sd") and cov in NEEDED:
+            raise InputError(f"channel.{name}", "a standard deviation", f"{cov}, of variances: its square")
+        raise InputError(f"channel.{name}", "no such field", ", ".join(Channel._fields))
     for name in NEEDED:
         if fields.get(name) is None:
             raise InputError(f"channel.{name}", None, ALLOWED)
-    unknown = sorted(fields.keys() - {*Channel._fields})
-    if unknown:
-        raise InputError(f"channel.{unknown[0]}", "no such field", ", ".join(Channel._fields))
     d = len(names)
     parts: dict[str, Any] = {
         "context_mean": validation.vector("channel.context_mean", fields["context_mean"], d)

@@ -153,7 +153,7 @@ class Problem:
         return self._report(self._build_reward(decision, value), key)
 
     def _build_reward(self, decision: object, value: object) -> Reward:
-        decision = validation.check_name("decision", decision)
+        decision = validation.check_decision(decision)
         return Reward(decision, self.terms.check_reward("value", value))
 
     @overload
@@ -188,7 +188,7 @@ class Problem:
 
     def reveal(self, decision: str, context: Any, *, key: str | None = None) -> Receipt:
         """Reveal the true context of a decision, or some of its coordinates, when it becomes known."""
-        decision = validation.check_name("decision", decision)
+        decision = validation.check_decision(decision)
         coordinates = requests.read_reading("context", context, self.terms, whole=False)
         known = {name: value for name, value in coordinates.items() if value is not None}
         if not known:
@@ -197,7 +197,7 @@ class Problem:
 
     def cancel(self, decision: str, *, key: str | None = None) -> Receipt:
         """Report that a decision was never carried out, so that nothing is learnt from it."""
-        return self._report(Cancel(validation.check_name("decision", decision)), key)
+        return self._report(Cancel(validation.check_decision(decision)), key)
 
     def add_arm(self, arm: Identifier, vector: Any = None) -> Receipt:
         """Add an arm; with its vector, if arms have one."""

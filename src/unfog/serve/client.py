@@ -293,9 +293,7 @@ class RemoteProblem:
             raise InputError("rewards", display(rewards), "a mapping from decisions to rewards")
         if not rewards:
             return {}
-        values = {
-            validation.check_name("decision", one): plain("value", value) for one, value in rewards.items()
-        }
+        values = {validation.check_decision(one): plain("value", value) for one, value in rewards.items()}
         if keys is not None and not isinstance(keys, Mapping):
             raise InputError("keys", display(keys), "a mapping from decisions to keys")
         for decision in keys or {}:
@@ -338,7 +336,7 @@ class RemoteProblem:
         }
 
     def _report(self, decision: str, verb: str, fields: dict[str, Any], key: str | None) -> Receipt:
-        path = f"{self._path}/decisions/{quote(validation.check_name('decision', decision), safe='')}/{verb}"
+        path = f"{self._path}/decisions/{quote(validation.check_decision(decision), safe='')}/{verb}"
         return Receipt(**self.client.post(path, {**fields, "key": _ensure_key(key)}, again=True))
 
     def add_arm(self, arm: Identifier, vector: Any = None) -> Receipt:
