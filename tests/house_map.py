@@ -35,7 +35,7 @@ def rows() -> list[str]:
     return found
 
 
-def written() -> str:
+def render() -> str:
     """The page as it should be."""
     before, begin, rest = PAGE.read_text("utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -45,4 +45,4 @@ def written() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(), "utf-8")
+    PAGE.write_text(render(), "utf-8")

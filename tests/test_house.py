@@ -138,4 +138,4 @@ def test_the_files_that_take_longest_are_there() -> None:
 
 
 def test_the_map_of_the_house_is_that_of_the_tree() -> None:
-    assert house_map.PAGE.read_text("utf-8") == house_map.written(), "run python tests/house_map.py"
+    assert house_map.PAGE.read_text("utf-8") == house_map.render(), "run python tests/house_map.py"

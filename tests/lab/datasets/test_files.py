@@ -118,7 +118,7 @@ def test_a_missing_file_says_what_to_do(places: dict[str, Path]) -> None:
 
 
 def test_a_command_can_be_told_one_folder(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_files, "_told", None)
+    monkeypatch.setattr(data_files, "_folder", None)
     assert data_files.has_folder()  # by the variable, though wrongly: there is no such folder
     places["variable"].mkdir()
     kept = place(places["home"], WHOLE)
