@@ -16,7 +16,7 @@ from tests.problems import inverse, random_knowledge
 from unfog.agents import round as rounds
 from unfog.agents.catalogue import Catalogue
 from unfog.agents.learn.logistic import Refit, State
-from unfog.channel.knowledge import BEYOND, Knowledge
+from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array
 from unfog.maths.random import generator
 from unfog.simulation import Curves, plan, play
@@ -32,7 +32,7 @@ ROUNDS, TRIALS, SEED = 24, 4, 3
 
 def random_logistic(seed: int, **changes: Any) -> LogisticProblem:
     fields = random_knowledge(seed, D, 3 * D)._asdict()
-    fields = {name: value for name, value in fields.items() if name not in ("reward_var", *BEYOND)}
+    fields = {name: value for name, value in fields.items() if name != "reward_var" and value is not None}
     # A wide prior about scores of both signs, so that what is learnt decides what is chosen.
     fields |= {"prior_mean": fields["prior_mean"] - 0.4, "prior_cov": 3 * fields["prior_cov"]}
     return LogisticProblem(dim=D, actions=K, **fields | changes)

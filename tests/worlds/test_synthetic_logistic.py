@@ -11,7 +11,6 @@ from scipy.stats import kstest
 
 from tests.each import each
 from tests.problems import quadratic_phi, random_knowledge, spd
-from unfog.channel.knowledge import BEYOND
 from unfog.features.linear import Product, matrix
 from unfog.features.link import Sigmoid
 from unfog.lab.spec import build_problem, catalog, describe, parse
@@ -27,7 +26,7 @@ N = 200_000
 def random_logistic(seed: int, dim: int = 3, actions: int = 5) -> LogisticProblem:
     known = random_knowledge(seed, dim, 3 * dim)
     fields = known._asdict()
-    fields = {name: value for name, value in fields.items() if name not in ("reward_var", *BEYOND)}
+    fields = {name: value for name, value in fields.items() if name != "reward_var" and value is not None}
     return LogisticProblem(dim=dim, actions=actions, **fields)
 
 
