@@ -7,6 +7,7 @@ def test_tests_are_found_beside_what_they_test() -> None:
     assert beside("src/unfog/maths/trees.py") == ["tests/maths/test_trees.py"]
     assert beside("src/unfog/agents/denoise/exact.py") == [
         "tests/agents/denoise/test_exact.py",
+        "tests/agents/denoise/test_exact_columns.py",
         "tests/agents/denoise/test_exact_plugin.py",
     ]
     assert beside("src/unfog/simulation/executors/dask.py") == ["tests/simulation/executors/test_dask.py"]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from unfog.agents import denoise
+from unfog.agents.base import EstimatesScales
 from unfog.agents.baselines import BASELINES
 from unfog.agents.catalogue import AGENTS, CHOOSERS, EVERY, LEARNERS, PARTS, WHEN, Catalogue
 from unfog.agents.explain import PAGES, Explained, Part, explain, part_text
@@ -112,9 +113,10 @@ def test_a_class_without_words_has_none() -> None:
 RELATION = re.compile(r" (?:=|~|<-|<=|>=) |^arg(?:max|min)")
 GREEK = ("theta", "gamma", "sigma", "mu", "nu", "phi", "psi", "omega", "beta", "eta", "alpha")
 FUNCTIONS = ("N", "E", "P", "Var", "Cov", "Gamma", "PG")
-SPELLED = [f"alg1-exact-{part}" for part, one in PARTS.items() if one in LEARNERS.values()] + [
-    f"unfog-{part}" for part in CHOOSERS
-]
+SPELLED = [
+    f"{'hedged' if issubclass(part, EstimatesScales) else 'alg1-exact'}-{name}"
+    for name, part in LEARNERS.items()
+] + [f"unfog-{part}" for part in CHOOSERS]
 
 
 def told(name: str) -> list[Explained]:

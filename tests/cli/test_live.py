@@ -134,7 +134,7 @@ BAD_TERMS = {
     ),
     "not TOML": ("context = [", "terms: bad.toml is not TOML"),
     "told the truth": (TERMS.replace("late", "oracle"), "agent: 'oracle' is told the bias"),
-    "empty": ("", "context: not given; allowed: a list of names"),
+    "empty": ("", "context: not given; allowed: a mapping from names of coordinates to how far"),
 }
 
 

@@ -105,7 +105,7 @@ def test_a_docstring_becomes_markdown() -> None:
 
 def test_a_signature_shows_keywords_that_a_table_has() -> None:
     told = signatures.of(Store.problem)
-    assert told.startswith("(name: str, *, context: Sequence[str] = None, arms: Sequence[str] | Mapping")
+    assert told.startswith("(name: str, *, context: Sequence[str] | Mapping[str, Any] = None, arms: ")
     assert told.endswith("context_window: str | float | timedelta | None = '7d') -> Problem")
 
 

@@ -47,7 +47,7 @@ OUTCOMES = {
 ANSWER = ("arm", "probability", "agent_probabilities", "denoised", "sd")
 
 FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # those there must be, those there may be
-    "problem": (config.ProblemConfig._fields, ()),
+    "problem": ((*config.FIELDS, "module_hashes", "uid"), ()),
     "decide": (("number", "context", *ANSWER), (*REQUEST, "pinned", "shadows")),
     "reward": (("value", "outcome"), ()),
     "reveal": (("context", "outcome"), ("believed",)),

@@ -97,7 +97,9 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
     A unit is a person with a device. Coordinate by coordinate its readings are
 
         y = mean + p + e + b + n,   e ~ N(0, W - noise),   n ~ N(0, noise),   p + b ~ N(0, B)
-        p: the person's offset, part of the true context mean + p + e;   b: the device's, part of the error
+        p: the offset of the person, part of the true context mean + p + e
+        b: the offset of the device, part of the error
+        W: the variance within units;   B: the variance of units' offsets
 
     Readings alone give the mean, the variance W within units and the variance B of units' offsets (analysis
     of variance), but not whose offset it is. Each candidate answers that in its own way, and has its own

@@ -74,9 +74,9 @@ class EmpiricalBayes(Grows, Learner, ReplacesTerms, EstimatesScales):
     entries of theta (intercepts; slopes on a coordinate) has one tau. At growing numbers of decisions these
     are estimated anew by expectation and maximisation, from weighted sums over rounds:
 
-        tau_g = (sum over g of E[theta^2] + 2 guess_g) / (entries of g + 2)
-        s^2   = (E[sum of weighted squared residuals] + 2 guess) / (rewards + 2)
-        g: a group;   E: the mean under the belief with the scales so far
+        tau_j = (sum over j of E[theta^2] + 2 guess_j) / (entries of j + 2)
+        s^2 = (E[sum of weighted squared residuals] + 2 guess) / (rewards + 2)
+        j: a group;   guess_j, guess: first guesses;   E: the mean under the belief with the scales so far
 
     The first guesses are parts of the rewards' variance v, worth two observations each: 0.3 v for intercepts,
     0.3 v / d for slopes on each of d coordinates, 0.7 v for the noise. Sums are kept about the first reward,
