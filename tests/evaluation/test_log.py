@@ -365,7 +365,7 @@ def test_what_is_no_log(tmp_path: Path) -> None:
     path = tmp_path / "log.xlsx"
     path.write_text("x")
     with pytest.raises(
-        InputError, match=r"^log: log.xlsx; allowed: a name that ends in .csv, .tsv, .txt, .ndj"
+        InputError, match=r"^log: log.xlsx; allowed: a name that ends in .csv, .tsv, .txt, .parquet, .ndj"
     ):
         read(path)
     for text, words in [

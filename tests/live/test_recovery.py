@@ -135,7 +135,7 @@ def read_anew(path: Path, player: Player, monkeypatch: pytest.MonkeyPatch) -> tu
         return state, found
 
     with monkeypatch.context() as patch, player.open(path) as store:
-        patch.setattr(snapshot, "folded", counting)
+        patch.setattr(snapshot, "apply_rows", counting)
         return store.problem("walks").state_hash(), counts[0]
 
 

@@ -36,13 +36,13 @@ WORDS: list[tuple[str, Any, str]] = [
     (DECIDE, {"requests": [3]}, "an object"),
     (DECIDE, {"requests": 3}, "a list"),
     (DECIDE, {"requests": []}, "1 of them, or more"),
-    (DECIDE, {"context": [1, 2], "unit": 3}, "text"),
-    (DECIDE, {"context": [1, 2], "unit": ""}, "text that is not empty"),
-    (DECIDE, {"context": [1, 2], "unit": "x" * 201}, "text of at most 200 characters"),
+    (DECIDE, {"context": [1, 2], "unit": 3.5}, "text of 1 to 200 characters, or an integer"),
+    (DECIDE, {"context": [1, 2], "unit": ""}, "text on one line, of 1 to 200 characters"),
+    (DECIDE, {"context": [1, 2], "unit": "x" * 201}, "text on one line, of 1 to 200 characters"),
     (DECIDE, {"context": [1, 2], "probability": 0}, "a number above 0"),
     (DECIDE, {"context": [1, 2], "probability": 1.5}, "at most 1"),
-    (DECIDE, {"context": {"steps": 1}}, "a number, or null where it was lost"),
-    (DECIDE, {"context": {"steps": "a", "sleep": 1}}, "a finite number, or null"),
+    (DECIDE, {"context": {"steps": 1}}, "a value, or null where it was lost"),
+    (DECIDE, {"context": {"steps": "a", "sleep": 1}}, "a finite number, or null where it was lost"),
     (DECIDE, {}, "a value: it must be given"),
     (MAKE, {**NEW, "name": ".."}, errors.NAMED),
     (MAKE, {**NEW, "seed": 1.5}, "a whole number"),
@@ -62,7 +62,7 @@ def test_what_is_allowed_is_said_plainly(service: Running) -> None:
 
 def test_from_python_it_is_none_again(service: Running) -> None:
     with Client(service.url) as client:
-        with pytest.raises(InputError, match=r"allowed: a number, or None where it was lost$"):
+        with pytest.raises(InputError, match=r"allowed: a value, or None where it was lost$"):
             client.problem("walks").decide({"steps": 1.0})
         with pytest.raises(InputError, match=r'"2w"; None for no end$'):
             client.problem("new", context=["a"], arms=["x", "y"], reward_window="1x")

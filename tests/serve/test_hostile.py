@@ -75,7 +75,7 @@ def test_what_is_no_such_field_is_422_and_named(place: Place) -> None:
         *((b"{}", "context"), (b'{"context": null}', "context"), (b'{"context": {}}', "context.steps")),
         (b'{"context": {"steps": 1, "sleep": 1, "more": 1}}', "context.more"),
         (b'{"context": {"steps": 1, "sleep": 1}, "more": 1}', "more"),
-        (b'{"context": {"steps": 1, "sleep": 1}, "unit": 1}', "unit"),
+        (b'{"context": {"steps": 1, "sleep": 1}, "unit": 1.5}', "unit"),
         (b'{"context": {"steps": 1, "sleep": 1}, "unit": ""}', "unit"),
         (b'{"context": {"steps": 1, "sleep": 1}, "unit": "\\ud800"}', "unit"),
         (b'{"context": {"steps": 1, "sleep": 1}, "unit": "a\\u0000"}', "unit"),

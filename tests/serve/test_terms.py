@@ -34,7 +34,8 @@ def test_a_body_has_every_term_with_its_default() -> None:
 def test_the_log_has_every_term() -> None:
     """And a default that is given is as one that is not."""
     body = written({"context": ["x"], "arms": ["a"], "seed": 1})
-    assert tuple(body) == ProblemConfig._fields == (*FIELDS, "module_hashes", "uid")
+    assert tuple(body) == (*FIELDS, "module_hashes", "uid")
+    assert ProblemConfig._fields == (*body, "spec")  # read from the context
     again = written(DEFAULTS | {"context": ["x"], "arms": ["a"], "seed": 1})
     assert again == body | {"uid": again["uid"]}
 

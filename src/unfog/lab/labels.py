@@ -119,6 +119,7 @@ _AGENTS: dict[str, tuple[str, int, str]] = {
     "late": ("#882255", 6, "<"),
     "unknown-noise": ("#44AA99", 9, "D"),
     "temporal": ("#0A5C2A", 11, "*"),
+    "hedged": ("#D1495B", 3, "P"),
     "drift": ("#0F6E84", 5, "*"),
     "robust": ("#AA3377", 1, "h"),
     "empirical": ("#004488", 8, "D"),

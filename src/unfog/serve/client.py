@@ -505,8 +505,8 @@ def _term_to_json(name: str, value: Any, terms: Mapping[str, Any]) -> Any:
         return value.to_json()
     if field.json == "channel" and isinstance(value, Knowledge):
         return field.check(name, value, terms.get("context") or ())
-    if field.json == "reference" and not isinstance(value, str):
-        return field.check(name, value)
+    if field.json.startswith("reference") and not (value is None or isinstance(value, str)):
+        return field.check(name, value, *(terms.get(other) for other in field.needs))
     return value
 
 
