@@ -170,7 +170,7 @@ def test_diagnostics_count_what_happened(walks: Problem) -> None:
 
 def test_problems_without_a_channel_say_so(tmp_path: Path) -> None:
     with unfog.live.open(tmp_path / "plain.unfog", sync="normal") as store:
-        plain = store.problem("plain", **terms(channel=None))
+        plain = store.problem("plain", **terms(channel=None, agent="unfog"))
         made = plain.decide([1.0, 2.0])
         assert (made.denoised, made.sd) == ({"steps": 1.0, "sleep": 2.0}, {"steps": 0.0, "sleep": 0.0})
         assert "ordinary contextual bandit" in plain.note

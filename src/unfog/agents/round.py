@@ -174,7 +174,8 @@ def start(
         raise ValueError(f"{agent.name}: {reason}")
     xp, known = known.context_cov.__array_namespace__(), known.limited()
     parts = agent.denoiser.setup(known, privilege), agent.learner.setup(known)
-    setup = Setup(*parts, known.context_mean, xp.linalg.diagonal(known.context_cov))
+    mean = xp.where(xp.isnan(known.context_mean), 0.0, known.context_mean)  # for those who know of no gaps
+    setup = Setup(*parts, mean, xp.linalg.diagonal(known.context_cov))
     channel = agent.denoiser.start(setup.denoiser)
     if agent.can.use_time is not None and not late:
         channel = agent.can.use_time.at_once(channel)

@@ -164,9 +164,9 @@ def _check_channel(
     return channels.channel(value, context).to_json()
 
 
-def _check_agent(field: str, value: Any, context: Sequence[str] | Mapping[str, Any]) -> str:
+def _check_agent(field: str, value: Any, channel: Mapping[str, Any] | None) -> str:
     if value is None:
-        return "hedged" if isinstance(context, Mapping) else "unfog"
+        return "hedged" if channel is None else "unfog"
     return value.name if isinstance(value, Agent) and is_row(value) else path_of(field, value)
 
 
@@ -246,7 +246,7 @@ class ProblemOptions(TypedDict, total=False):
     ]
     standardise: Annotated[bool, Field("boolean", validation.flag, True)]
     agent: Annotated[
-        str | Agent | None, Field("reference or null", _check_agent, needs=("context",), follows=True)
+        str | Agent | None, Field("reference or null", _check_agent, needs=("channel",), follows=True)
     ]
     seed: Annotated[int | None, Field("integer or null", _check_seed, follows=True)]
     epsilon: Annotated[float, Field("share", _check_epsilon, 0.05)]
@@ -314,9 +314,9 @@ class ProblemConfig(NamedTuple):
     @classmethod
     def read(cls, body: Mapping[str, Any]) -> "ProblemConfig":
         """Read terms from the body of a problem's first event."""
-        fields = {name: body[name] for name in cls._fields if name != "spec"}
-        if isinstance(body["context"], Mapping):
-            fields["spec"] = read_context("context", body["context"])
+        fields = {name: body[name] for name in LOGGED}
+        if isinstance(body["context"], Mapping) or (body["channel"] is None and body["agent"] == "hedged"):
+            fields["spec"] = read_context("context", body["context"])  # a list of names: all are exact
             fields["context"] = fields["spec"].columns
         fields["context"] = tuple(fields["context"])
         if fields["reward_range"] is not None:
@@ -347,6 +347,9 @@ class ProblemConfig(NamedTuple):
     def aggregate(self, rewards: Sequence[float]) -> float:
         """Combine several rewards of one decision into one."""
         return float(AGGREGATIONS[self.reward_aggregation](rewards))
+
+
+LOGGED = tuple(name for name in ProblemConfig._fields if name != "spec")  # its fields in the first event
 
 
 def written(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -475,6 +478,11 @@ ORDINARY = (
     " Pairs of noisy and true contexts from before (unfog.calibrate) are what it would need to do better."
 )
 
+EXACT = (
+    "All coordinates are taken to be exact: an ordinary contextual bandit. Where readings may be off, say by"
+    ' how much: context={{"{name}": 1.5, ...}}, a standard deviation for each coordinate.'
+)
+
 
 class PreparedProblem:
     """A problem's configuration, from its terms: units, features, knowledge and agents."""
@@ -502,6 +510,12 @@ class PreparedProblem:
         return channel, (channels.standard if terms.standardise else channels.keep_units)(channel)
 
     @property
+    def _is_exact(self) -> bool:
+        """Whether all coordinates are said to be exact."""
+        spec = self.terms.spec
+        return spec is not None and len(spec.exact) == len(spec.names)
+
+    @property
     def knows_noise(self) -> bool:
         """Whether it is known how far readings are off, so that lost ones can be made up for."""
         return self.terms.channel is not None or self.terms.spec is not None
@@ -511,6 +525,8 @@ class PreparedProblem:
         """What a caller should know about these terms; empty if nothing."""
         if not self.knows_noise:
             return ORDINARY
+        if self._is_exact:
+            return EXACT.format(name=self.terms.coordinates[0])
         return PAIRS.format(agent=self.agent.name) if self.agent.awaits_context else ""
 
     def first(self) -> FeatureMap:
@@ -612,7 +628,7 @@ class PreparedProblem:
         (agent,) = select_rows([name], field, Catalogue(self.terms.reward_kind))
         if agent.can.see_bias is not None:
             raise InputError(field, f"{name!r} is told the bias", "agents that need not be told the truth")
-        if not self.knows_noise:
+        if not self.knows_noise or (self._is_exact and agent.denoiser.needs_moments):
             agent = without_channel(field, agent)
         if new:
             self.check_size(new, agent, features)

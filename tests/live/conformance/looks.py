@@ -87,7 +87,7 @@ def check_what_there_is_to_know(place: Place) -> None:
         11,
         "unfog",
     )
-    plain = place.made(channel=None)
+    plain = place.made(channel=None, agent="unfog")
     assert plain.note == plain.describe()["note"]
     assert "ordinary contextual bandit" in plain.note
     refused(plain, lambda: plain.decide([0.0, None]), NOTHING_KNOWN)

@@ -160,6 +160,7 @@ class Identity(Denoiser):
     name = "identity"
     note = "takes the noisy context for the true one"
     settled = True
+    needs_moments = False
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Array:
         """The covariance of a certain belief: zero."""
