@@ -122,7 +122,7 @@ def test_without_a_channel_it_says_what_it_is(capsys: Capture, monkeypatch: pyte
     typed(monkeypatch, '{"context": ["x"], "arms": {"a": [1], "b": [0.5]}, "features": "product"}')
     made = answer(capsys, "create", "s.unfog", "p", "--terms", "-")
     assert made["arms"] == {"a": [1.0], "b": [0.5]}
-    assert made["note"].startswith("No channel is told, so readings are taken for the truth")
+    assert made["note"].startswith("All coordinates are taken to be exact: an ordinary contextual bandit.")
     Path("terms.json").write_text('{"context": ["x"]}')
     assert "arms" in refusal(capsys, "create", "s.unfog", "q", "--terms", "terms.json")
 

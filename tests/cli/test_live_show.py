@@ -33,7 +33,7 @@ def test_a_store_lists_its_problems(capsys: Capture) -> None:
     assert [line.split() for line in out.splitlines()] == [
         ["problem", "agent", "arms", "decisions", "rewards", "pending"],
         ["walks", "late", "2", "12", "4", "8"],
-        ["shop", "unfog", "3", "0", "0", "0"],
+        ["shop", "hedged", "3", "0", "0", "0"],
     ]
     assert answer(capsys, "show", "walks.unfog", "--json")["shop"]["arms"] == ["a", "b", "c"]
 
@@ -42,7 +42,7 @@ def test_an_ordinary_bandit_is_called_one(capsys: Capture) -> None:
     Path("t.json").write_text('{"context": ["x"], "arms": ["a", "b", "c"]}')
     answer(capsys, "create", "walks.unfog", "shop", "--terms", "t.json")
     _, out, _ = unfog(capsys, "show", "walks.unfog", "shop")
-    assert "note: No channel is told, so readings are taken for the truth" in out
+    assert "note: All coordinates are taken to be exact: an ordinary contextual bandit" in out
     assert "as the channel says" not in out
     assert "nothing settled yet" in out
 
