@@ -130,7 +130,7 @@ X = readings(20, seed=5).noisy
         ({"noise_cov": [[1, 0, 0], [0.5, 1, 0], [0, 0, 1]]}, {}, r"^noise_cov: is .* no covariance"),
         ({"noise_cov": [[0, 0.1, 0], [0.1, 1, 0], [0, 0, 1]]}, {}, r"^noise_cov: is .* no covariance"),
         ({"noise_cov": np.ones((20, 3))}, {}, r"^noise_cov: has shape \(20, 3\); .* for all rows$"),
-        ({"bias_cov": 0.0}, {}, r"^bias_cov: "),
+        ({"bias_cov": -1.0}, {}, r"^bias_cov: "),
         ({"context_mean": [1.0, 2.0]}, {}, r"^context_mean: "),
         ({"context_cov": -1.0}, {}, r"^context_cov: "),
         ({"bias": [1.0, 2.0]}, {}, r"^bias: .* allowed: a number or a list of 3 numbers"),

@@ -169,13 +169,15 @@ class Own(PlugIn):
 
 def test_rows_with_other_parts_are_refused_by_name() -> None:
     for name in [
-        *(row for row in playable() if row not in (*PAPER, *OURS)),
+        *(row for row in playable() if row not in (*PAPER, *OURS, "hedged")),
         "alg1-hetero",
         "alg1-exact-joint",
         "alg1-ucb",
         "unfog-scaled:mixed=true",
     ]:
         check_rows_with_other_parts_are_refused_by_name(name)
+    with pytest.raises(InputError, match=r"^engine: cuda cannot play 'hedged': .*; allowed: numpy$"):
+        play(PROBLEM, ["hedged"], engine="cuda", rounds=3, trials=2)
 
 
 def check_rows_with_other_parts_are_refused_by_name(name: str) -> None:

@@ -298,8 +298,8 @@ def estimate(parameters: Parameters, state: State) -> Scales:
     count = xp.where(state.weight > 0, state.weight, 1.0)
     location = parameters.location * state.total / count
     squares = state.square - count * location**2
-    tiny = xp.finfo(count.dtype).tiny
-    variance = xp.maximum(squares / count, tiny)
+    least = xp.finfo(count.dtype).tiny ** 0.5  # of rewards that are all the same: one over it is finite
+    variance = xp.maximum(squares / count, least)
     centre, scale = _moments(parameters, state, count)
     scales = Scales(location, state.scales.noise, state.scales.spread, centre, scale)
     cross, moment = _sums(parameters, state, scales)
