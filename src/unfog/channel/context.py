@@ -142,7 +142,7 @@ class Category:
             return self.columns.index(level)
         if not self.other:
             near = validation.nearest(level, self.columns)
-            allowed = f"one of the levels: {', '.join(self.columns)}; or Category(levels, other=True)"
+            allowed = f"one of the levels: {', '.join(self.columns)}; others with other=True alone"
             raise InputError(field, display(value), allowed, near)
         return self.columns.index(OTHER)
 
@@ -238,9 +238,18 @@ class ContextSpec:
         return np.repeat(np.arange(len(sizes)), sizes)
 
     @property
+    def readings(self) -> tuple[str, ...]:
+        """The coordinates that are neither categories nor cycles; each has one column, of its own name."""
+        return tuple(name for name, one in self.coordinates.items() if isinstance(one, Reading))
+
+    @property
     def exact(self) -> tuple[str, ...]:
         """The coordinates that are read without error, as far as the caller says."""
         return tuple(name for name, one in self.coordinates.items() if _is_exact(one))
+
+    def is_known(self, name: str) -> bool:
+        """Whether the caller says all that a channel has of this coordinate."""
+        return not _find_unknown(self.coordinates[name])
 
     def to_json(self) -> dict[str, Any]:
         """A table by name, from which `read_context` makes the same again."""
@@ -257,6 +266,13 @@ class ContextSpec:
             if not is_missing(value):
                 values[self.slices[name]] = _encode(f"{field}.{name}", self.coordinates[name], value)
         return Encoded(values, (~np.isnan(values)).astype(np.float64))
+
+    def decode_row(self, values: Array) -> dict[str, Any]:
+        """The values of an encoded row, (D,), by coordinate; None for what was missing."""
+        return {
+            name: None if np.isnan(values[part]).any() else _decode_value(one, values[part])
+            for (name, one), part in zip(self.coordinates.items(), self.slices.values(), strict=True)
+        }
 
     def decode(self, mean: Array, cov: Array) -> tuple[dict[str, Any], dict[str, Any]]:
         """What is believed of the columns, (D,) and (D, D), as people read it: values, and their sds.
@@ -395,7 +411,7 @@ def _read_coordinate(field: str, value: Any) -> Coordinate:
 
 def _read_table(table: Mapping[str, Any]) -> Coordinate:
     """A coordinate from a table of its fields: those of a category or a cycle if it has one of them."""
-    kind = next((kind for kind in (Category, Cycle) if not {*FIELDS[kind]}.isdisjoint(table)), Reading)
+    kind = next((kind for kind in (Category, Cycle) if _is_meant(table, kind)), Reading)
     names = FIELDS[kind]
     for name in table:
         if name not in names:
@@ -404,6 +420,14 @@ def _read_table(table: Mapping[str, Any]) -> Coordinate:
     if names[0] not in table:
         raise InputError(names[0], "missing", f"a table with {', '.join(names)}")
     return kind(**table)
+
+
+def _is_meant(table: Mapping[str, Any], kind: type[Category | Cycle]) -> bool:
+    """Whether a table has a field of this kind, or one that is misspelt and no other's."""
+    if not {*FIELDS[kind]}.isdisjoint(table):
+        return True
+    others = [name for name in table if name not in FIELDS[Reading] and name not in LIKELY_FIELDS]
+    return any(validation.nearest(str(name), FIELDS[kind]) for name in others)
 
 
 def _columns_of(name: str, one: Coordinate) -> tuple[str, ...]:
@@ -443,14 +467,25 @@ def _decode(one: Coordinate, mean: Array, cov: Array) -> tuple[Any, Any]:
     )
 
 
+def _decode_value(one: Coordinate, columns: Array) -> Any:
+    """The value that has these columns."""
+    if isinstance(one, Category):
+        return one.columns[int(np.argmax(columns))]
+    return float(columns[0]) if isinstance(one, Reading) else _to_cycle(one.period, *columns)
+
+
+def _to_cycle(period: float, cos: float, sin: float) -> float:
+    """The value of a cycle, without the error of rounding."""
+    return float(np.round(np.arctan2(sin, cos) / (2 * np.pi) % 1, 14) % 1 * period)
+
+
 def _decode_cycle(period: float, mean: Array, cov: Array) -> tuple[float, float]:
     """The value, and its standard deviation to first order; at most that of the uniform distribution."""
     cos, sin = mean
     across = np.array([-sin, cos])
     length, variance = float(across @ across), max(float(across @ cov @ across), 0.0)
-    value = float(np.arctan2(sin, cos) / (2 * np.pi) % 1 * period)
     spread, most = period / (2 * np.pi) * np.sqrt(variance), period / np.sqrt(12)
-    return value if value < period else 0.0, float(spread / length if spread < most * length else most)
+    return _to_cycle(period, cos, sin), float(spread / length if spread < most * length else most)
 
 
 def _law(one: Coordinate, seen: Tally) -> tuple[Array, Array]:
@@ -470,7 +505,15 @@ def _law(one: Coordinate, seen: Tally) -> tuple[Array, Array]:
 
 def _check_known(field: str, one: Reading) -> None:
     """Raise InputError for the first number of a reading that the caller does not say."""
-    for name in ("mean", "sd") if _is_exact(one) else ("mean", "sd", "bias_sd"):
-        if getattr(one, name) is None:
-            allowed = f"Reading({one.noise_sd:g}, {name}=…): a channel needs all of mean, sd and bias_sd"
-            raise InputError(f"{field}.{name}", "not given", allowed)
+    name = _find_unknown(one)
+    if name:
+        allowed = f"Reading({one.noise_sd:g}, {name}=…): a channel needs all of mean, sd and bias_sd"
+        raise InputError(f"{field}.{name}", "not given", allowed)
+
+
+def _find_unknown(one: Coordinate) -> str:
+    """The first number of a reading that the caller does not say, and that a channel needs; else empty."""
+    if not isinstance(one, Reading):
+        return ""
+    needed = ("mean", "sd") if _is_exact(one) else ("mean", "sd", "bias_sd")
+    return next((name for name in needed if getattr(one, name) is None), "")

@@ -331,6 +331,11 @@ class ProblemConfig(NamedTuple):
         return self.context if self.spec is None else self.spec.names
 
     @property
+    def readings(self) -> tuple[str, ...]:
+        """The columns that a sensor may read with an error: all but those of categories and cycles."""
+        return self.context if self.spec is None else self.spec.readings
+
+    @property
     def is_binary(self) -> bool:
         """Whether rewards are 0 or 1."""
         return self.rewards == "binary"

@@ -4,20 +4,26 @@ Decisions that were made elsewhere are imported with their logged arms, rewards 
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import StringIO
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from unfog import validation
 from unfog._frames import is_frame, to_csv
 from unfog._table import check_once, check_there, csv_rows, number, seconds
+from unfog.channel.context import Category, ContextSpec, read_context
 from unfog.live import requests, snapshot
 from unfog.live.commands import Command, Decide, Reveal, Reward
 from unfog.live.errors import ConflictError
-from unfog.live.requests import context_of, in_place
+from unfog.live.frames import flatten
+from unfog.live.requests import in_place, read_reading
 from unfog.live.state import State
+from unfog.maths.arrays import Array
 from unfog.validation import InputError, display
 
 if TYPE_CHECKING:
@@ -25,39 +31,69 @@ if TYPE_CHECKING:
 
 FIRST = ("decision", "number", "time", "unit", "arm", "probability", "reward", "outcome")
 PARTS = ("context", "denoised", "sd", "true")
+BELIEFS = ("denoised", "sd")
 LEARNT_OUTCOMES = ("learnt", "kept", "waits")  # the outcomes of rewards that count
 LABELS = ("decision", "unit", "arm", "key", "outcome")  # columns that hold names
 ERASED = "erased"  # the outcome of a decision whose context was erased
 
 
-def as_table(events: Iterable[Mapping[str, Any]], coordinates: Sequence[str]) -> Iterator[list[Any]]:
+def as_table(events: Iterable[Mapping[str, Any]], context: Any) -> Iterator[list[Any]]:
     """A header, then a row for each decision: reading, arm, belief, reward and true context.
 
-    The outcome of an erased decision is `erased`, whatever its reward: `from_table` skips it.
+    The context is that of the problem's first event. The outcome of an erased decision is `erased`, whatever
+    its reward: `from_table` skips it.
     """
-    more = [f"{part}.{name}" for part in PARTS for name in coordinates]
+    spec = read_context("context", context)
+    header = [*FIRST, *_columns_of(spec)]
     rows: dict[str, dict[str, Any]] = {}
     for event in events:
         _add_event(rows, event)
-    yield [*FIRST, *more]
+    yield header
     for row in rows.values():
         if row.get("erased"):
             row["outcome"] = ERASED
-        yield [row.get(name) for name in (*FIRST, *more)]
+        _decode(spec, row)
+        yield [row.get(name) for name in header]
+
+
+def _columns_of(spec: ContextSpec) -> list[str]:
+    """The columns of a context: one for each value, and of what is believed one for each level."""
+    columns: list[str] = []
+    for part in PARTS:
+        for name, one in spec.coordinates.items():
+            is_belief = isinstance(one, Category) and part in BELIEFS
+            columns += [f"{part}.{own}" for own in (spec.columns[spec.slices[name]] if is_belief else [name])]
+    return columns
+
+
+def _decode(spec: ContextSpec, row: dict[str, Any]) -> None:
+    """Turn the numbers of a context, in the order of its columns, into cells by coordinate."""
+    for part in ("context", "true"):
+        if part in row:
+            row |= {f"{part}.{name}": x for name, x in spec.decode_row(_numbers(spec, row[part])).items()}
+    if "denoised" in row:
+        mean, sd = (_numbers(spec, row[part]) for part in BELIEFS)
+        for part, belief in zip(BELIEFS, spec.decode(mean, np.diag(sd**2)), strict=True):
+            row |= {f"{part}.{name}": x for name, x in flatten(belief).items()}
+
+
+def _numbers(spec: ContextSpec, values: Mapping[str, float | None]) -> Array:
+    """The numbers of all columns, NaN where there are none, (D,)."""
+    return np.array([values.get(name) for name in spec.columns], dtype=np.float64)
 
 
 def _add_event(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> None:
     """Add an event to the row of its decision."""
     kind, row = event["kind"], rows.get(event["decision"] or "", {})
     if kind == "decide":
-        parts = {f"{p}.{n}": x for p in ("context", "denoised", "sd") for n, x in event.get(p, {}).items()}
+        parts = {part: event[part] for part in ("context", *BELIEFS) if part in event}
         first = {name: event.get(name) for name in (*FIRST, "erased")}
         rows[event["decision"]] = first | parts | {"outcome": "open"}
     elif kind == "reward":
         if event["outcome"] in LEARNT_OUTCOMES:
             row |= {"outcome": event["outcome"], "reward": event["value"]}
     elif kind == "reveal":
-        row |= {f"true.{name}": x for name, x in event.get("context", {}).items()}
+        row["true"] = {**row.get("true", {}), **event.get("context", {})}
     elif kind == "cancel":
         row |= {"outcome": "cancelled", "reward": None}
     elif kind == "expire" and event["expired"] == "reward":
@@ -73,7 +109,7 @@ class Row(NamedTuple):
     number: int  # of the row; the header is row 1
     arguments: dict[str, Any]  # what `decide` takes
     reward: float | None
-    true: dict[str, float]
+    true: dict[str, Any]
 
 
 def from_table(problem: "Problem", table: Any) -> int:
@@ -109,7 +145,7 @@ def to_csv_text(table: Any) -> str:
 def _read_rows(problem: "Problem", table: IO[str]) -> list[Row]:
     """Read the rows, and check each by itself."""
     columns, rows = csv_rows(table)
-    contexts = {name: _find_column(columns, name) for name in problem.terms.context}
+    contexts = {name: _find_column(columns, name) for name in problem.terms.coordinates}
     _check_columns(problem, columns, contexts)
     numbered = [(number, dict(zip(columns, row, strict=True))) for number, row in rows]
     return [
@@ -128,7 +164,8 @@ def _find_column(columns: Sequence[str], name: str) -> str:
 def _check_columns(problem: "Problem", columns: Sequence[str], contexts: Mapping[str, str]) -> None:
     """Raise InputError if a column is missing, unknown, or there twice."""
     check_there(columns, "arm", "arm")
-    others = [f"{part}.{name}" for part in PARTS[1:] for name in problem.terms.context]
+    spec = problem.terms.spec or read_context("context", problem.terms.context)
+    others = [name for name in _columns_of(spec) if not name.startswith("context.")]
     known = [*contexts.values(), *FIRST, "key", "measured_at", *others]
     for i, column in enumerate(columns):
         if column not in known:
@@ -143,9 +180,14 @@ def _read_row(
         text = row.get(column, "").strip()
         return number(f"row {row_number}, {column}", text, frozenset()) if text else None
 
+    def read_value(name: str, column: str) -> Any:
+        one = None if problem.terms.spec is None else problem.terms.spec.coordinates[name]
+        return _read_level(row.get(column, "").strip()) if isinstance(one, Category) else read(column)
+
     if not row["arm"].strip():
         raise InputError(f"row {row_number}, arm", "nothing", "the arm that was chosen")
-    arguments: dict[str, Any] = {"context": {name: read(column) for name, column in contexts.items()}}
+    context = {name: read_value(name, column) for name, column in contexts.items()}
+    arguments: dict[str, Any] = {"context": context}
     arguments |= {name: row[name] for name in ("unit", "key") if row.get(name)}
     if row.get("probability"):
         arguments["probability"] = read("probability")
@@ -156,9 +198,14 @@ def _read_row(
         if row["decision"].partition("-")[2] == problem.terms.uid[:8]:
             allowed = "a decision of elsewhere: this one is of the same problem"
             raise InputError(f"row {row_number}, decision", row["decision"], allowed)
-    true = {name: read(f"true.{name}") for name in problem.terms.context}
+    true = {name: read_value(name, f"true.{name}") for name in problem.terms.coordinates}
     known = {name: value for name, value in true.items() if value is not None}
     return Row(row_number, {**arguments, "logged_arm": row["arm"]}, read("reward"), known)
+
+
+def _read_level(text: str) -> str | None:
+    """The level of a category; a column of integers with gaps has 3.0 for 3."""
+    return (text[:-2] if re.fullmatch(r"-?\d+\.0", text) else text) or None
 
 
 def _try_rows(problem: "Problem", rows: Iterable[Row]) -> list[Row]:
@@ -186,8 +233,9 @@ def _try_row(problem: "Problem", state: State, row: Row, now: float) -> Row:
             _carry_out(problem, state, Reward(decision, paid), now)
     if row.true:
         with _name_column("context", "true"):
-            context_of("context", row.true, problem.terms.context, whole=False)
-            _carry_out(problem, state, Reveal(decision, row.true), now)
+            true = read_reading("context", row.true, problem.terms, whole=False)
+            known = {name: x for name, x in true.items() if x is not None}
+            _carry_out(problem, state, Reveal(decision, known), now)
     return row
 
 

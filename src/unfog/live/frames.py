@@ -2,7 +2,8 @@
 
 An answer is a frame of the same kind as the question (pandas, polars or pyarrow), with as many rows, and with
 the columns of exported tables: decision, number, unit, arm, probability, `probability.<arm>`,
-`denoised.<name>`, `sd.<name>`. With a column `reward` beside them it can be given to `reward_many`.
+`denoised.<name>`, `sd.<name>`; for a category `denoised.<name>=<level>`, the chance of each level. With a
+column `reward` beside them it can be given to `reward_many`.
 """
 
 import json
@@ -106,9 +107,20 @@ def _answer(
     for arm in dict.fromkeys(arm for one in decisions for arm in one.probabilities):
         columns[f"probability.{arm}"] = [one.probabilities.get(arm) for one in decisions]
     for part in ("denoised", "sd"):
-        for name in coordinates:
-            columns[f"{part}.{name}"] = [getattr(one, part)[name] for one in decisions]
+        rows = [flatten(getattr(one, part)) for one in decisions]
+        columns |= {
+            f"{part}.{name}": [row[name] for row in rows] for name in (rows[0] if rows else coordinates)
+        }
     return columns
+
+
+def flatten(belief: Mapping[str, Any]) -> dict[str, float]:
+    """What is believed of a context, with a name for each level of a category: `weekday=mon`."""
+    flat: dict[str, float] = {}
+    for name, value in belief.items():
+        levels = value.items() if isinstance(value, Mapping) else ()
+        flat |= {f"{name}={level}": x for level, x in levels} if levels else {name: value}
+    return flat
 
 
 def reward_rows(

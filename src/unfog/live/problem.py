@@ -98,7 +98,7 @@ class Problem:
         done = self._act(Decide(ask), key)
         all_arms = self._read_arms() if done.arms is None else done.arms
         chances, shadows = all_arms.probabilities(done.body), all_arms.shadows(done.body)
-        return requests.decision(done.decision or "", done.body, chances, shadows)
+        return requests.decision(self.terms, done.decision or "", done.body, chances, shadows)
 
     @overload
     def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Decision]: ...

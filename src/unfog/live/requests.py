@@ -67,8 +67,8 @@ class Decision(NamedTuple):
     arm: str
     probability: float | None  # of this arm; None where somebody else chose it and no probability was told
     probabilities: dict[str, float]  # with which the agent takes each arm that might be chosen
-    denoised: dict[str, float]  # the context as it is believed to be
-    sd: dict[str, float]  # how uncertain that is: standard deviations
+    denoised: dict[str, Any]  # the context as it is believed to be; of a category, the chance of each level
+    sd: dict[str, Any]  # how uncertain that is: standard deviations
     number: int  # of the decision, from 0
     shadows: dict[str, dict[str, Any]] = {}  # what other agents would have done  # noqa: RUF012
 
@@ -107,16 +107,22 @@ def check_request(
     noise_cov: Any = None,
     logged_arm: object = None,
     probability: object = None,
+    *,
+    by_column: bool = False,
 ) -> DecisionRequest:
-    """Check the arguments of a request."""
-    request: dict[str, Any] = {"context": read_reading("context", context, config.terms)}
+    """Check the arguments of a request; `by_column`: with a context as it is logged."""
+    request: dict[str, Any] = {
+        "context": context_of("context", context, config.terms.context)
+        if by_column
+        else read_reading("context", context, config.terms)
+    }
     if not is_missing(unit):
         request["unit"] = validation.check_identifier("unit", unit)
     if arms is not None:
         request["arms"] = read_arms("arms", arms)
     if not is_missing(measured_at):
         request["measured_at"] = validation.check_time("measured_at", measured_at)
-    request |= _check_noise(noise_sd, noise_cov, config.terms.context)
+    request |= _check_noise(noise_sd, noise_cov, config.terms.readings)
     if not is_missing(logged_arm):
         request["logged_arm"] = validation.check_identifier("logged_arm", logged_arm)
     if not is_missing(probability):
@@ -221,16 +227,19 @@ def _read_noise(config: PreparedProblem, request: Mapping[str, Any]) -> Array | 
 
     Coordinates whose standard deviation was not given keep the noise of the channel.
     """
-    sd = request.get("noise_sd")
-    if sd is None:
-        return np.asarray(request["noise_cov"]) if "noise_cov" in request else None
-    names = config.terms.context
-    sds = sd if isinstance(sd, dict) else dict.fromkeys(names, sd)
-    cov = np.array(config.channel.noise_cov, float)
-    for i, name in enumerate(names):
-        if name in sds:
-            cov[i, :] = cov[:, i] = 0.0
-            cov[i, i] = sds[name] ** 2
+    sd, own, names = request.get("noise_sd"), request.get("noise_cov"), config.terms.readings
+    if sd is None and own is None:
+        return None
+    cov, columns = np.array(config.channel.noise_cov, float), config.terms.context.index
+    if own is not None:
+        indices = [columns(name) for name in names]
+        cov[np.ix_(indices, indices)] = own
+        return cov
+    sds: dict[str, float] = sd if isinstance(sd, dict) else dict.fromkeys(names, sd or 0.0)
+    for name, value in sds.items():
+        i = columns(name)
+        cov[i, :] = cov[:, i] = 0.0
+        cov[i, i] = value**2
     return cov
 
 
@@ -266,16 +275,24 @@ def check_keys(field: str, keys: Sequence[object], asks: Sequence[DecisionReques
 
 
 def decision(
-    id_: str, body: Mapping[str, Any], probabilities: dict[str, float], shadows: dict[str, dict[str, Any]]
+    terms: ProblemConfig,
+    id_: str,
+    body: Mapping[str, Any],
+    probabilities: dict[str, float],
+    shadows: dict[str, dict[str, Any]],
 ) -> Decision:
     """The answer to a request, from the event of its decision."""
+    denoised, sd = body["denoised"], body["sd"]
+    if terms.spec is not None:
+        mean, sds = (np.array([part[name] for name in terms.context]) for part in (denoised, sd))
+        denoised, sd = terms.spec.decode(mean, np.diag(sds**2))
     return Decision(
         id_,
         body["arm"],
         body["probability"],
         probabilities,
-        body["denoised"],
-        body["sd"],
+        denoised,
+        sd,
         body["number"],
         shadows,
     )

@@ -323,6 +323,7 @@ def _check_request(state: State, body: Body) -> DecisionRequest:
     ask = requests.check_request(
         state.made,
         **{"probability" if name == "logged_probability" else name: value for name, value in logged.items()},
+        by_column=True,
     )
     for name, value in logged.items():
         value_now = ask.request.get(name)

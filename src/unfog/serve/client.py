@@ -21,6 +21,7 @@ import numpy as np
 from unfog import validation
 from unfog._frames import is_frame, read_cells
 from unfog.channel.channel import Channel
+from unfog.channel.context import ContextSpec
 from unfog.channel.knowledge import Knowledge
 from unfog.live.backend import LAST
 from unfog.live.config import FIELDS, ProblemConfig, ProblemOptions, check_fields_known, show_options
@@ -261,7 +262,7 @@ class RemoteProblem:
         """
         columns = {"unit": unit, "key": key, "measured_at": measured_at}
         if is_frame(requests):
-            return decide_rows(requests, self.terms.context, columns, self.decide_many)
+            return decide_rows(requests, self.terms.coordinates, columns, self.decide_many)
         check_no_columns(columns)
         decisions = check_requests("requests", requests)
         bodies = [
@@ -330,7 +331,7 @@ class RemoteProblem:
         if not isinstance(cells, Mapping):
             return [_cell_to_json(f"{field}[{i}]", cell) for i, cell in enumerate(cells)]
         if not isinstance(context, Mapping):  # a row of a frame may have other columns
-            cells = {name: cells[name] for name in self.terms.context if name in cells}
+            cells = {name: cells[name] for name in self.terms.coordinates if name in cells}
         return {
             _check_name(field, name): _cell_to_json(f"{field}.{name}", cell) for name, cell in cells.items()
         }
@@ -499,8 +500,10 @@ def terms_to_json(terms: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _term_to_json(name: str, value: Any, terms: Mapping[str, Any]) -> Any:
-    """Convert a channel or reference into JSON values, as a log has them."""
+    """Convert a context, a channel or a reference into JSON values, as a log has them."""
     field = FIELDS[name]
+    if field.json == "context" and isinstance(value, Mapping | ContextSpec):
+        return field.check(name, value)
     if field.json == "channel" and isinstance(value, Channel):
         return value.to_json()
     if field.json == "channel" and isinstance(value, Knowledge):

@@ -18,6 +18,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
 
+from unfog.channel.context import FIELDS as FIELDS_OF_COORDINATES
+from unfog.channel.context import Category, Cycle, Reading
 from unfog.live.config import FIELDS
 from unfog.live.requests import MESSAGES
 from unfog.serve.errors import InvalidJSONError
@@ -58,10 +60,10 @@ def _with_schema(kind: Any, **more: Any) -> WithJsonSchema:
 Context = Annotated[
     Any,
     _with_schema(
-        dict[str, float | None] | list[float | None],
-        description="A reading by the names of its coordinates, or a list in their order;"
-        " null where it was lost.",
-        examples=[{"steps": 1648, "sleep": None}, [1648, None]],
+        dict[str, float | str | None] | list[float | str | None],
+        description="A reading by the names of its coordinates, or a list in their order: numbers, and the"
+        " levels of categories; null where it was lost.",
+        examples=[{"steps": 1648, "sleep": None, "weekday": "mon"}, [1648, None, "mon"]],
     ),
 ]
 _NAMED: Any = Name | Annotated[int, Field(ge=-(2**53), le=2**53)]
@@ -179,10 +181,59 @@ class Shadow(Body):
     remove: bool = False
 
 
+_SD: Mapping[str, Any] = {"type": "number", "minimum": 0}
+
+
+def _table_schema(kind: type[Reading | Category | Cycle], /, **fields: Any) -> dict[str, Any]:
+    """The schema of a coordinate that is written as a table; its first field is required."""
+    names = FIELDS_OF_COORDINATES[kind]
+    return {
+        "type": "object",
+        "title": kind.__name__,
+        "properties": {name: fields[name] for name in names},
+        "required": names[:1],
+        "additionalProperties": False,
+    }
+
+
+def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+_LEVELS: Mapping[str, Any] = {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1}
+PROBLEM_CONTEXT: dict[str, Any] = {
+    "description": "What is said of each coordinate, by its name: a number is how far one reading may be off"
+    " by chance, as a standard deviation, and 0 is exact; a list has the levels of a category. Or a list of"
+    " names, which says that all are exact or that the channel says the rest.",
+    "examples": [{"steps": 1200, "mood": {"noise_sd": 0.6, "sd": 1.1}, "hour": {"period": 24}}],
+    "anyOf": [
+        {"type": "array", "items": {"type": "string"}},
+        {
+            "type": "object",
+            "additionalProperties": {
+                "anyOf": [
+                    dict(_SD),
+                    _LEVELS,
+                    _table_schema(
+                        Reading,
+                        noise_sd=_SD,
+                        bias_sd=_or_null(_SD),
+                        mean=_or_null({"type": "number"}),
+                        sd=_or_null({"type": "number", "exclusiveMinimum": 0}),
+                        between_sd=_or_null(_SD),
+                    ),
+                    _table_schema(Category, levels=_LEVELS, other={"type": "boolean"}),
+                    _table_schema(Cycle, period={"type": "number", "exclusiveMinimum": 0}),
+                ]
+            },
+        },
+        {"type": "null"},
+    ],
+}
 JSON_TYPES: dict[str, Any] = {
     "arms": Arms,
     "boolean": bool,
-    "context": Annotated[Any, _with_schema(list[Name] | dict[str, Any] | None)],
+    "context": Annotated[Any, WithJsonSchema(PROBLEM_CONTEXT)],
     "channel": Annotated[Any, _with_schema(dict[str, Any] | None)],
     "integer or null": int | None,
     "name": Name,
@@ -328,8 +379,8 @@ class Decision(Answer):
     arm: str
     probability: float | None
     probabilities: dict[str, float]
-    denoised: dict[str, float]
-    sd: dict[str, float]
+    denoised: dict[str, float | dict[str, float]]
+    sd: dict[str, float | dict[str, float]]
     number: int
     shadows: dict[str, Any] = Field(default_factory=dict, description="What shadows would have done.")
 
@@ -348,6 +399,7 @@ class About(Answer, extra="allow"):
     name: str
     agent: str
     context: list[str]
+    columns: list[str]
     arms: list[str]
     retired: list[str]
     pinned: str | None

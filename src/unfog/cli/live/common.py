@@ -119,6 +119,39 @@ def parsed(field: str, text: str, example: str) -> Any:
         raise InputError(field, text.strip() or "nothing", f"JSON such as {example} ({error})") from None
 
 
+def read_named(field: str, text: str, example: str) -> Any:
+    """JSON, or NAME=VALUE between commas: numbers, texts, and nothing where a value is missing."""
+    from unfog.validation import InputError
+
+    if text.lstrip()[:1] in ("[", "{") or "=" not in text:
+        return parsed(field, text, example)
+    values: dict[str, Any] = {}
+    for part in text.split(","):
+        name, sign, value = (piece.strip() for piece in part.partition("="))
+        if not name or not sign or name in values:
+            raise InputError(
+                field, part.strip() or "nothing", f"each NAME=VALUE once; or JSON such as {example}"
+            )
+        values[name] = _read_value(value)
+    return values
+
+
+def _read_value(text: str) -> float | str | None:
+    """A number if it is one, None for nothing, otherwise the text itself."""
+    try:
+        value = json.loads(text) if text else None
+    except ValueError:
+        return text
+    return value if value is None or type(value) in (int, float) else text
+
+
+def read_names(field: str, text: str) -> Any:
+    """Names between commas, or JSON."""
+    if text.lstrip()[:1] in ("[", "{"):
+        return parsed(field, text, '["send", "wait"]')
+    return [name.strip() for name in text.split(",")]
+
+
 def _check_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):

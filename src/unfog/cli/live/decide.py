@@ -18,6 +18,8 @@ from unfog.cli.live.common import (
     opened,
     parsed,
     read_file,
+    read_named,
+    read_names,
     say,
     say_receipt,
     text_of,
@@ -28,11 +30,11 @@ if TYPE_CHECKING:
     from unfog.serve.client import RemoteProblem
 
 EXAMPLE = (
-    f"Examples: unfog live decide walks.unfog walks --context '{CONTEXT}' --unit ann   |"
+    "Examples: unfog live decide walks.unfog walks --context steps=1648,sleep=,weekday=mon --unit ann   |"
     "   unfog live decide walks.unfog walks --batch requests.ndjson"
 )
 REWARD = "Example: unfog live reward walks.unfog walks 17-2f9c01ab 1.0"
-REVEAL = """Example: unfog live reveal walks.unfog walks 17-2f9c01ab '{"steps": 7065}'"""
+REVEAL = "Example: unfog live reveal walks.unfog walks 17-2f9c01ab steps=7065"
 CANCEL = "Example: unfog live cancel walks.unfog walks 17-2f9c01ab"
 TIME = "a number, or a date and time with its offset: 2026-11-15T09:00:00+01:00"
 
@@ -42,7 +44,10 @@ def command(
     name: Name,
     context: Annotated[
         str | None,
-        typer.Option(metavar="JSON|-", help="The reading, by name; null where it was lost. - for stdin."),
+        typer.Option(
+            metavar="A=1,B=2|JSON|-",
+            help="The reading, by name; nothing, or null in JSON, where it was lost. - for stdin.",
+        ),
     ] = None,
     unit: Annotated[str | None, typer.Option(help="Whose reading it is.")] = None,
     arms: Annotated[
@@ -106,9 +111,9 @@ def _read_request(
 ) -> dict[str, Any]:
     """The arguments of `decide`, from the options of the command."""
     return {
-        "context": parsed("context", text_of("context", context or ""), CONTEXT),
+        "context": read_named("context", text_of("context", context or ""), CONTEXT),
         "unit": unit,
-        "arms": None if arms is None else _read_arms(arms),
+        "arms": None if arms is None else read_names("arms", arms),
         "key": key,
         "measured_at": None if measured_at is None else _read_time("measured_at", measured_at),
         "noise_sd": None if noise_sd is None else parsed("noise_sd", noise_sd, '{"steps": 900}'),
@@ -118,13 +123,6 @@ def _read_request(
         "logged_arm": logged_arm,
         "probability": probability,
     }
-
-
-def _read_arms(text: str) -> Any:
-    """Names between commas, or JSON."""
-    if text.lstrip()[:1] in ("[", "{"):
-        return parsed("arms", text, '["send", "wait"]')
-    return [name.strip() for name in text.split(",")]
 
 
 def _read_time(field: str, value: Any) -> Any:
@@ -199,13 +197,16 @@ def reveal(
     name: Name,
     decision: Decided,
     context: Annotated[
-        str, typer.Argument(metavar="JSON|-", help="The true context by name, whole or in part. - for stdin.")
+        str,
+        typer.Argument(
+            metavar="A=1,B=2|JSON|-", help="The true context by name, whole or in part. - for stdin."
+        ),
     ],
     key: Key = None,
     sync: Sync = "full",
 ) -> None:
     """Tell the true context of a decision, when it becomes known."""
-    true = parsed("context", text_of("context", context), '{"steps": 7065}')
+    true = read_named("context", text_of("context", context), '{"steps": 7065}')
     with opened(store, sync) as connection:
         receipt = connection.problem(name).reveal(decision, true, key=key)
     say_receipt(receipt)

@@ -6,18 +6,35 @@ on. `erase` removes what is known about a unit, for privacy.
 
 import json
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unfog.cli.live import common
-from unfog.cli.live.common import Name, StoreFile, Sync, opened, parsed, read_file, say, say_receipt, text_of
+from unfog.cli.live.common import (
+    Name,
+    StoreFile,
+    Sync,
+    opened,
+    parsed,
+    read_file,
+    read_named,
+    read_names,
+    say,
+    say_receipt,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from unfog.live import Store
+    from unfog.serve import Client
 
 CREATE_EXAMPLE = (
-    "Examples: unfog live create walks.unfog walks --terms walks.toml   |"
-    """   echo '{"context": ["steps"], "arms": ["send", "wait"]}' |"""
-    " unfog live create walks.unfog walks --terms -"
+    "Examples: unfog live create walks.unfog walks --context steps=1200,hour=0 --arms send,wait   |"
+    "   unfog live create walks.unfog --terms walks.toml"
 )
 ARMS = (
     "Examples: unfog live arms walks.unfog walks --add call --retire send   |"
@@ -30,7 +47,8 @@ SHADOW = (
     "   unfog live shadow walks.unfog walks naive --remove"
 )
 ERASE_EXAMPLE = "Example: unfog live erase walks.unfog --unit ann --yes"
-SIMPLE = '{"context": ["steps", "sleep"], "arms": ["send", "wait"]}'
+CONTEXT = '{"steps": 1200, "weekday": ["mon", "tue", "wed"]}'
+SIMPLE = '{"context": {"steps": 1200, "sleep": 0.4}, "arms": ["send", "wait"]}'
 
 
 class Create(common.Anywhere):
@@ -51,38 +69,127 @@ class Create(common.Anywhere):
 
 def create_command(
     store: StoreFile,
-    name: Name,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="The name of the problem; without, all [problem.NAME] of the file."
+        ),
+    ] = None,
     terms: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FILE|-",
-            help="FILE.toml, FILE.json, or - for JSON on stdin: the terms, as `unfog.live.Store.problem` has"
-            " them. Only the context is a must. The channel is a table: context_mean, context_cov, noise_cov,"
-            " bias_cov, bias.",
+            help="FILE.toml, FILE.json, or - for JSON on stdin: the options of one problem, as"
+            " `unfog.live.Store.problem` has them; or of several, each in a table [problem.NAME].",
         ),
-    ],
+    ] = None,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A=1200,B=0|JSON",
+            help="How far one reading of each coordinate may be off, as a standard deviation; 0: exact.",
+        ),
+    ] = None,
+    arms: Annotated[
+        str | None, typer.Option(metavar="A,B|JSON", help="What can be chosen; in JSON with vectors.")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="A name from `unfog list`, or module:name.")] = None,
+    rewards: Annotated[str | None, typer.Option(help="numeric or binary.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The share of decisions by lot.")] = None,
+    reward_window: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long a reward may take, such as 30m.")
+    ] = None,
+    default_reward: Annotated[
+        float | None, typer.Option(help="What is learnt if none comes within the reward window.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of what is drawn by lot.")] = None,
     sync: Sync = "full",
 ) -> None:
     """Create a problem, and the store where there is none. Again with the same terms changes nothing."""
-    params = read(terms)
+    options: dict[str, Any] = {
+        "context": None if context is None else read_named("context", context, CONTEXT),
+        "arms": None if arms is None else read_names("arms", arms),
+        "agent": agent,
+        "rewards": rewards,
+        "epsilon": epsilon,
+        "reward_window": reward_window,
+        "default_reward": default_reward,
+        "seed": seed,
+    }
+    given = {option: value for option, value in options.items() if value is not None}
+    problems = _read_problems(name, terms, given)
     if not store.remote and not store.path.exists():
-        _check_params(name, params)
+        for each, params in problems.items():
+            with _name_problem(each, len(problems)):
+                _check_params(each, params)
     with opened(store, sync, create=True) as connection:
-        exists = name in connection.names()
-        problem = connection.problem(name, **params)
-        config = problem.terms
-        answer = {
-            "store": str(store),
-            "problem": name,
-            "created": not exists,
-            "message": "it is there, with these terms: nothing was changed" if exists else "created",
-            "context": list(config.context),
-            "arms": config.arms if any(config.arms.values()) else list(config.arms),
-            "agent": config.agent,
-            "seed": config.seed,
-            "note": problem.note or None,
-        }
-    say(answer)
+        for each, params in problems.items():
+            with _name_problem(each, len(problems)):
+                answer = _create_problem(connection, each, params)
+            say({"store": str(store), **answer})
+
+
+def _create_problem(connection: "Store | Client", name: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Create a problem, and say what it is."""
+    exists = name in connection.names()
+    problem = connection.problem(name, **params)
+    config = problem.terms
+    return {
+        "problem": name,
+        "created": not exists,
+        "message": "it is there, with these terms: nothing was changed" if exists else "created",
+        "context": list(config.coordinates),
+        "arms": config.arms if any(config.arms.values()) else list(config.arms),
+        "agent": config.agent,
+        "seed": config.seed,
+        "note": problem.note or None,
+    }
+
+
+@contextmanager
+def _name_problem(name: str, problems: int) -> Iterator[None]:
+    """Let errors say which of several problems they are about."""
+    from unfog.validation import InputError
+
+    try:
+        yield
+    except InputError as error:
+        if problems == 1:
+            raise
+        raise type(error).prefixed(f"problem.{name}", error) from None
+
+
+def _read_problems(
+    name: str | None, source: str | None, options: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The options of each problem by name: those of a file, and others beside or in place of them."""
+    from unfog.validation import InputError, nearest
+
+    params = {} if source is None else read(source)
+    if isinstance(params.get("problem"), dict):
+        tables = _read_tables(params)
+        if name is not None and name not in tables:
+            raise InputError("name", repr(name), ", ".join(tables), nearest(name, tables))
+        return {each: table | options for each, table in tables.items() if name in (None, each)}
+    if name is None:
+        raise InputError("name", "not given", "the name of the problem; or a file with [problem.NAME]")
+    if not params and not options:
+        raise InputError("context", "not given", "--context and --arms, or --terms FILE")
+    return {name: params | options}
+
+
+def _read_tables(params: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tables [problem.NAME] of a file by name."""
+    from unfog.validation import InputError
+
+    for other in params:
+        if other != "problem":
+            raise InputError(other, "beside [problem.NAME]", "options in the table of their problem")
+    for name, table in params["problem"].items():
+        if not isinstance(table, dict):
+            raise InputError(f"problem.{name}", repr(table), f"a table: [problem.{name}]")
+    tables: dict[str, dict[str, Any]] = params["problem"]
+    return tables
 
 
 def read(source: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unfog.cli.live.common import CONTEXT, StoreFile, check_known, opened, parsed, refuse_store, text_of
+from unfog.cli.live.common import CONTEXT, StoreFile, check_known, opened, read_named, refuse_store, text_of
 from unfog.lab.tables import GLUE, align, percent, wrap
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = (
     "Examples: unfog live show walks.unfog   |   unfog live show walks.unfog walks --unit ann --json   |"
-    f"   unfog live show walks.unfog walks --context '{CONTEXT}' --figure walks.png"
+    "   unfog live show walks.unfog walks --context steps=1648,sleep= --figure walks.png"
 )
 FORMATS = ("png", "svg", "pdf")
 LISTED = ("agent", "context", "arms", "decisions", "rewards", "pending")
@@ -32,7 +32,9 @@ def command(
     unit: Annotated[str | None, typer.Option(help="Whose bias to show, and whose context it is.")] = None,
     context: Annotated[
         str | None,
-        typer.Option(metavar="JSON|-", help="What each arm would be expected to earn in this context."),
+        typer.Option(
+            metavar="A=1,B=2|JSON|-", help="What each arm would be expected to earn in this context."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON and nothing else.")] = False,
     figure: Annotated[
@@ -46,7 +48,7 @@ def command(
         raise InputError("name", "not given", "the name of a problem, for --unit, --context and --figure")
     if figure is not None and figure.suffix[1:] not in FORMATS:
         raise InputError("figure", str(figure), ", ".join(f"FILE.{kind}" for kind in FORMATS))
-    noisy = None if context is None else parsed("context", text_of("context", context), CONTEXT)
+    noisy = None if context is None else read_named("context", text_of("context", context), CONTEXT)
     with opened(store) as connection:
         if name is None:
             facts = {each: summarise_problem(connection, each) for each in connection.names()}

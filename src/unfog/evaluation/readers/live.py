@@ -23,7 +23,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from unfog._table import Column, Where
-from unfog.channel.channel import channel
+from unfog.channel.channel import Channel, channel
+from unfog.channel.context import ContextSpec, Encoded, read_context
 from unfog.evaluation import log as logs
 from unfog.evaluation.log import DecisionLog
 from unfog.evaluation.readers import table
@@ -134,7 +135,8 @@ class Fold:
         if terms.get("arm_size") is not None:
             actual = f"arms of {self.name!r} come with each decision"
             raise InputError("log", actual, "a problem with arms of its own, which have a name for good")
-        self.coordinates = tuple(names(where, terms, "context"))
+        self.spec = _read_spec(where, terms)
+        self.coordinates = tuple(names(where, terms, "context")) if self.spec is None else self.spec.columns
         self.epsilon = number(where, terms, "epsilon")
         self.active = dict.fromkeys(names(where, terms, "arms"), True)
         terms_channel = terms.get("channel")
@@ -183,6 +185,13 @@ class Fold:
                 )
             law[name] += (1 - epsilon) * chance
         return law
+
+
+def _read_spec(where: str, terms: Event) -> ContextSpec | None:
+    """What is said of each coordinate of the context; None where there are names alone."""
+    if not isinstance(terms.get("context"), Mapping):
+        return None
+    return read_context(f"{where}, context", terms["context"])
 
 
 def _apply_later_event(where: str, kind: str, row: Row, event: Event) -> None:
@@ -268,9 +277,20 @@ def _build_log(fold: Fold, arms: Sequence[str] | None, source: str) -> DecisionL
         source,
         notes,
         _find_offered(rows, order),
-        fold.channel,
+        _find_channel(fold, rows),
     )
     return logs.check_log(log, where)
+
+
+def _find_channel(fold: Fold, rows: Sequence[Row]) -> Channel | None:
+    """The channel of the problem; of one whose context is told by coordinate, if all of a reading is."""
+    spec = fold.spec
+    if spec is None or any(not spec.is_known(name) for name in spec.readings):
+        return fold.channel
+    tally = spec.start()
+    for values in matrix([row.context for row in rows], spec.columns):
+        tally = spec.count(tally, Encoded(values, (~np.isnan(values)).astype(np.float64)))
+    return spec.to_channel(tally)
 
 
 def _select_rows(fold: Fold) -> tuple[list[Row], tuple[str, ...]]:

@@ -53,8 +53,8 @@ export function controls(changed) {
     form.hidden = problem.units_total <= problem.units.length;
     axis.value = chosen.along;
     all.checked = chosen.all;
-    groups.hidden = problem.context.length <= TOGETHER;
-    if (!groups.hidden) fillGroups(group, problem.context, chosen.group);
+    groups.hidden = problem.columns.length <= TOGETHER;
+    if (!groups.hidden) fillGroups(group, problem.columns, chosen.group);
     put(kept, shown(history));
   };
   return { element, update };

@@ -91,7 +91,7 @@ function ask(name, { unit, all }, fresh, past) {
 
 /** All that a panel may want to know. */
 function together(chosen, answers) {
-  const names = answers.problem.context;
+  const names = answers.problem.columns;
   const shown = names.slice(TOGETHER * chosen.group, TOGETHER * (chosen.group + 1));
   return {
     ...answers,
