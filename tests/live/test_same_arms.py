@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 import xarray as xr
 
-from tests.live.conformance.places import PLACES, Place, in_memory
+from tests.live.conformance.contexts import CONTEXT, DAYS, ROW
+from tests.live.conformance.places import PLACES, Place, in_memory, new_name
+from tests.live.ground import ARMS
 from unfog.maths.random import generator
 
 
@@ -32,6 +34,30 @@ def played(place: Place, rounds: int) -> tuple[list[Any], xr.Dataset, dict[str, 
             live.restore_arm(f"arm {i - 137}")
         waiting = waiting[-30:]
     return decisions, live.belief("unit 1"), live.history()["worth"]
+
+
+def decided(place: Place, rounds: int) -> list[Any]:
+    """Contexts by coordinate, with gaps in each of them, rewards in their own units and truths in part."""
+    live, rng = place.problem(new_name(), context=CONTEXT, arms=ARMS, seed=5), generator(4, 0, "calls")
+    decisions = []
+    for i in range(rounds):
+        x, y, lost = rng.normal(size=3).tolist()
+        row = ROW | {"steps": 5000 + 2000 * x, "mood": 5 + y, "hour": i % 24, "weekday": DAYS[i % 3]}
+        d = live.decide(row | {[*ROW][i % 5]: None} if lost > 0 else row, unit=i % 4)
+        decisions.append(d._replace(id=""))
+        if i % 7:
+            live.reward(d.id, 300 + 100 * x * (d.arm == "a"))
+        if i % 5 == 0:
+            live.reveal(d.id, {"steps": 5000 + 1900 * x, "weekday": DAYS[i % 3]})
+    return decisions
+
+
+@pytest.mark.parametrize("other", ["file", "database", "service"])
+def test_the_same_arms_by_coordinate(tmp_path: Path, other: str) -> None:
+    with in_memory(tmp_path) as here, PLACES[other](tmp_path) as there:
+        expected, actual = decided(here, 300), decided(there, 300)
+    assert actual == expected
+    assert {d.arm for d in expected} == {*ARMS}
 
 
 @pytest.mark.parametrize(

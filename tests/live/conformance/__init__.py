@@ -6,7 +6,7 @@ other means. How a verb is reached (options, bodies, status codes) is tested els
 of `PLACES` in places.py.
 """
 
-from tests.live.conformance import arms, decisions, looks, reports, stores
+from tests.live.conformance import arms, contexts, decisions, looks, reports, stores
 from tests.live.conformance.places import PLACES, Check, Place, in_a_file
 
 __all__ = ["CHECKS", "CHECKS_OF_STORES", "PLACES", "Check", "Place", "in_a_file"]
@@ -18,5 +18,5 @@ def _checks(*modules: object) -> dict[str, Check]:
     }
 
 
-CHECKS = _checks(decisions, reports, arms, looks)
+CHECKS = _checks(decisions, contexts, reports, arms, looks)
 CHECKS_OF_STORES = _checks(stores)
