@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.each import each
 from unfog import live
 from unfog.cli import main
 
@@ -145,6 +146,79 @@ def test_bad_terms_leave_no_store_behind(capsys: Capture) -> None:
         assert sorted(path.name for path in Path().iterdir()) == ["bad.toml", "walks.toml"]
 
 
+SEVERAL = """\
+[problem.walks]
+arms = ["send", "wait", "call"]
+seed = 1
+
+[problem.walks.context]
+steps = 1200
+mood = {noise_sd = 0.6, sd = 1.1}
+hour = {period = 24}
+weekday = ["mon", "tue"]
+
+[problem.naps]
+arms = ["yes", "no"]
+context = {"age" = 0}
+"""
+
+
+def test_several_problems_in_a_file_by_coordinate(capsys: Capture) -> None:
+    Path("several.toml").write_text(SEVERAL)
+    made = lines(capsys, "create", "s.unfog", "--terms", "several.toml")
+    assert [one["problem"] for one in made] == ["walks", "naps"]
+    assert made[0]["context"] == ["steps", "mood", "hour", "weekday"]
+    again = answer(capsys, "create", "s.unfog", "walks", "--terms", "several.toml")
+    assert not again["created"]
+    asked = "decide", "s.unfog", "walks", "--unit", "ann", "--context"
+    found = answer(capsys, *asked, "steps=1648,mood=,hour=9,weekday=mon")
+    assert found["denoised"]["weekday"] == {"mon": 1, "tue": 0}
+    body = '{"steps": 1648, "mood": null, "hour": 9, "weekday": "mon"}'
+    assert answer(capsys, *asked, body)["denoised"]["hour"] == 9
+    said = refusal(capsys, *asked, "steps=1648,mood=,hour=9,weekday=mo")
+    assert said.startswith("context.weekday: 'mo' (did you mean 'mon'?)")
+    assert (
+        answer(capsys, "reveal", "s.unfog", "walks", found["id"], "weekday=mon,steps=1500")["outcome"]
+        == "learnt"
+    )
+    assert "weekday=mon,denoised.weekday=tue" in unfog(capsys, "export", "s.unfog", "walks", "--csv")[1]
+    assert (
+        "expected"
+        in unfog(capsys, "show", "s.unfog", "walks", "--context", "steps=1,mood=2,hour=,weekday=")[1]
+    )
+
+
+BAD_TABLES = {
+    "field": (
+        SEVERAL.replace("sd = 1.1", "context_sd = 1"),
+        "problem.walks.context.mood.context_sd: no such",
+    ),
+    "level": (SEVERAL.replace(', "tue"', ""), "problem.walks.context.weekday.levels: ['mon']; allowed: two"),
+    "beside": (f"seed = 1\n{SEVERAL}", "seed: beside [problem.NAME]; allowed: options in the table"),
+    "no table": ("[problem]\nwalks = 1", "problem.walks: 1; allowed: a table: [problem.walks]"),
+}
+
+
+@each("case", BAD_TABLES)
+def test_a_bad_table_makes_no_problem(capsys: Capture, case: str) -> None:
+    text, said = BAD_TABLES[case]
+    Path("several.toml").write_text(text)
+    assert refusal(capsys, "create", "s.unfog", "--terms", "several.toml").startswith(said)
+    assert not Path("s.unfog").exists()
+
+
+def test_a_problem_from_options(capsys: Capture) -> None:
+    words = "create", "s.unfog", "walks", "--arms", "send,wait", "--seed", "3", "--reward-window", "30m"
+    made = answer(capsys, *words, "--context", "steps=1200,age=0", "--default-reward", "0")
+    assert (made["context"], made["arms"], made["seed"]) == (["steps", "age"], ["send", "wait"], 3)
+    assert not answer(capsys, *words)["created"]
+    assert refusal(capsys, "create", "s.unfog", "p").startswith("context: not given; allowed: --context")
+    assert refusal(capsys, "create", "s.unfog", "--arms", "a,b").startswith(
+        "name: not given; allowed: the name"
+    )
+    assert refusal(capsys, *words[:2], "p", "--context", "steps=-1").startswith("context.steps: -1; allowed")
+
+
 def test_terms_must_be_readable(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     said = refusal(capsys, "create", *HERE, "--terms", "none.toml")
     assert said.startswith("terms: none.toml cannot be read (No such file or directory); allowed: a file")
@@ -205,7 +279,9 @@ def test_a_reading_may_have_a_noise_of_its_own(capsys: Capture) -> None:
 BAD_ASKS = {
     "no context": ([], "context: not given; allowed: --context alone, or --batch alone"),
     "both": (["--context", "[1, 2]", "--batch", "x"], "context: with --batch; allowed"),
-    "no JSON": (["--context", "steps=1"], "context: steps=1; allowed: JSON such as"),
+    "no JSON": (["--context", "steps"], "context: steps; allowed: JSON such as"),
+    "twice": (["--context", "steps=1,steps=2"], "context: steps=2; allowed: each NAME=VALUE once"),
+    "a part": (["--context", "steps=1"], "context.sleep: missing; allowed"),
     "NaN": (["--context", "[NaN, 2]"], "NaN is no number of JSON"),
     "coordinate": (
         ["--context", '{"steps": 1, "slep": 2}'],

@@ -299,7 +299,7 @@ def test_arms_that_come_with_decisions_have_no_place(tmp_path: Path) -> None:
         p.decide([1.0, 2.0], arms={"one": [1.0, 0.0], "two": [0.0, 1.0]})
         found = p.history()
         assert (found["arms"], found["points"]["arm"], found["shares"]["arms"]) == ([], [-1], {})
-        assert found["points"]["lowest"] == [0.025]
+        assert found["points"]["lowest"] == [0.01]
 
 
 def test_after_a_commit_that_failed_it_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,10 @@ LIKELY_FIELDS = {  # what misspelt fields of a reading most likely are
     "bias": "bias_sd",
     "bias_cov": "bias_sd",
 }
+LIKELY_OPTIONS = {  # likewise, of what is said of a whole problem, but belongs to a coordinate
+    name: f"Reading({field}=)"
+    for name, field in (LIKELY_FIELDS | {one: one for one in ("noise_sd", "bias_sd", "between_sd")}).items()
+}
 
 
 @check_keywords
@@ -411,7 +415,7 @@ def _read_coordinate(field: str, value: Any) -> Coordinate:
 
 def _read_table(table: Mapping[str, Any]) -> Coordinate:
     """A coordinate from a table of its fields: those of a category or a cycle if it has one of them."""
-    kind = next((kind for kind in (Category, Cycle) if _is_meant(table, kind)), Reading)
+    kind = next((kind for kind in (Category, Cycle) if _is_of_kind(table, kind)), Reading)
     names = FIELDS[kind]
     for name in table:
         if name not in names:
@@ -422,7 +426,7 @@ def _read_table(table: Mapping[str, Any]) -> Coordinate:
     return kind(**table)
 
 
-def _is_meant(table: Mapping[str, Any], kind: type[Category | Cycle]) -> bool:
+def _is_of_kind(table: Mapping[str, Any], kind: type[Category | Cycle]) -> bool:
     """Whether a table has a field of this kind, or one that is misspelt and no other's."""
     if not {*FIELDS[kind]}.isdisjoint(table):
         return True

@@ -34,7 +34,7 @@ from unfog.agents.catalogue import EVERY, Catalogue, select_rows, unknown_channe
 from unfog.agents.runner import propensity_draws
 from unfog.channel import channel as channels
 from unfog.channel.channel import Channel, Units
-from unfog.channel.context import ContextSpec, read_context
+from unfog.channel.context import LIKELY_OPTIONS, ContextSpec, read_context
 from unfog.channel.knowledge import Knowledge, limit_cov
 from unfog.features import FeatureMap, MapBuilder
 from unfog.features.per_arm import PerArm, effect_groups
@@ -249,7 +249,7 @@ class ProblemOptions(TypedDict, total=False):
         str | Agent | None, Field("reference or null", _check_agent, needs=("channel",), follows=True)
     ]
     seed: Annotated[int | None, Field("integer or null", _check_seed, follows=True)]
-    epsilon: Annotated[float, Field("share", _check_epsilon, 0.05)]
+    epsilon: Annotated[float, Field("share", _check_epsilon, 0.02)]
     reward_window: Annotated[Span, Field("span", seconds)]
     default_reward: Annotated[
         float | None,
@@ -370,7 +370,7 @@ def check_fields_known(arguments: Mapping[str, Any]) -> None:
     """Raise InputError if an argument is no term."""
     for name in arguments:
         if name not in FIELDS:
-            raise InputError(str(name), "no such field", ", ".join(FIELDS))
+            raise InputError(str(name), "no such field", ", ".join(FIELDS), LIKELY_OPTIONS.get(name))
 
 
 def check_unchanged(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:

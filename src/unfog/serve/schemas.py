@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
 
 from unfog.channel.context import FIELDS as FIELDS_OF_COORDINATES
-from unfog.channel.context import Category, Cycle, Reading
+from unfog.channel.context import LIKELY_OPTIONS, Category, Cycle, Reading
 from unfog.live.config import FIELDS
 from unfog.live.requests import MESSAGES
 from unfog.serve.errors import InvalidJSONError
@@ -340,7 +340,10 @@ def checked(model: type[Model], data: Any) -> Model:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise InputError(_field_path(first["loc"]), _display_value(first), _allowed(model, first)) from None
+        field, near = _field_path(first["loc"]), None
+        if model is CreateProblemBody and first["type"] == "extra_forbidden":
+            near = LIKELY_OPTIONS.get(field)
+        raise InputError(field, _display_value(first), _allowed(model, first), near) from None
 
 
 def _field_path(loc: tuple[int | str, ...]) -> str:

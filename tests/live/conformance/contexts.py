@@ -171,9 +171,14 @@ def check_what_is_said_of_a_context_is_checked_by_field(place: Place) -> None:
             place.problem(name, context={"age": 0, field.split(".")[1]: value}, arms=ARMS)
         assert caught.value.field == field, (value, str(caught.value))
         assert name not in place.store_of(name).names()
-    for terms in ({"context": {}}, {"context": {"": 1}}, {"context": {"x": 1}, "channel": {"noise_cov": 1}}):
+    both = {"context": {"x": 1}, "channel": {"noise_cov": 1}}
+    bad: list[dict[str, Any]] = [{"context": {}}, {"context": {"": 1}}, both]
+    for terms in bad:
         with pytest.raises(InputError, match=r"^(context|channel)"):
             place.problem(new_name(), arms=ARMS, **terms)
+    misplaced: dict[str, Any] = {"context": {"x": 1}, "arms": ARMS, "context_sd": 3}
+    with pytest.raises(InputError, match=r"^context_sd: no such field \(did you mean 'Reading\(sd=\)'"):
+        place.problem(new_name(), **misplaced)
     live = made(place)
     for row, field in ((ROW | {"steps": "a"}, "context.steps"), (ROW | {"age": True}, "context.age")):
         with unchanged(live), pytest.raises(InputError) as caught:

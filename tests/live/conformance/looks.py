@@ -62,6 +62,7 @@ def check_what_there_is_to_know(place: Place) -> None:
         "agent": "unfog",
         "seed": 11,
         "context": COORDINATES,
+        "columns": COORDINATES,
         "arms": ARMS,
         "retired": [],
         "pinned": None,

@@ -173,7 +173,7 @@ def _read_problems(
         return {each: table | options for each, table in tables.items() if name in (None, each)}
     if name is None:
         raise InputError("name", "not given", "the name of the problem; or a file with [problem.NAME]")
-    if not params and not options:
+    if source is None and not options:
         raise InputError("context", "not given", "--context and --arms, or --terms FILE")
     return {name: params | options}
 
