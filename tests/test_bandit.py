@@ -195,17 +195,28 @@ def test_nonsense_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (bandit.events(), os.listdir(tmp_path)) == (before, [])
 
 
+FORKED = """
+import os
+import unfog
+from tests.test_bandit import TERMS, played
+
+bandit = unfog.Bandit(**TERMS)
+played(bandit, 10)
+with bandit.processor.lock:  # as another thread of the parent might
+    child = os.fork()
+if child == 0:
+    arms = played(bandit, 10)
+    os._exit(0 if len(arms) == 10 and bandit.replay(verify=True).decisions == 20 else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert bandit.replay(verify=True).decisions == 10
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_has_a_bandit_of_its_own() -> None:
-    bandit = unfog.Bandit(**TERMS)
-    played(bandit, 10)
-    with bandit.processor.lock:  # as another thread of the parent might
-        child = os.fork()
-    if child == 0:
-        arms = played(bandit, 10)
-        os._exit(0 if len(arms) == 10 and bandit.replay(verify=True).decisions == 20 else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    assert bandit.replay(verify=True).decisions == 10
+    """In a process of its own, since JAX, which other tests import, warns of any fork."""
+    root = Path(__file__).parents[1]
+    subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=100, cwd=root)
 
 
 ALONE = """

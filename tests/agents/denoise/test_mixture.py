@@ -239,7 +239,7 @@ def check_the_rows_are_refused_where_nothing_is_told(agent: str, line: str) -> N
     with pytest.raises(InputError) as refused:
         play(GaussianProblem(dim=2), ["unfog", agent], rounds=2, trials=2)
     assert str(refused.value).startswith(line)
-    assert f"told_{'contexts' if agent == 'empirical' else 'noisy'} = " in str(refused.value)
+    assert f"prior_{'contexts' if agent == 'empirical' else 'noisy_contexts'} = " in str(refused.value)
 
 
 def test_they_cannot_go_without_what_they_are_told(known: Knowledge) -> None:
