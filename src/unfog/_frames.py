@@ -154,7 +154,9 @@ def read_row(field: str, value: Any, names: Sequence[str], *, partial: bool = Fa
     row = read_cells(field, value)
     if not isinstance(row, Mapping):
         if row is None or len(row) != len(names):
-            raise InputError(field, display(value), f"a mapping by name, or {len(names)} values")
+            raise InputError(
+                field, display(value), f"a mapping by name, or {len(names)} values: {', '.join(names)}"
+            )
         return dict(zip(names, row, strict=True))
     if isinstance(value, Mapping):
         for name in value:

@@ -63,10 +63,10 @@ class InputError(ValueError):
     dim: 0; allowed: a whole number, at least 1 and at most 1000
     """
 
-    def __init__(self, field: str, value: object, allowed: str, near: str | None = None) -> None:
+    def __init__(self, field: str, value: object, allowed: str, near: str | float | None = None) -> None:
         """The field, the value, and what is allowed.
 
-        `near` is the suggested name, or ""; by default it is looked for in `allowed`.
+        `near` is the suggested name or number, or ""; by default a name is looked for in `allowed`.
         """
         text = _shorten(value)
         self.near = suggest(field, text, allowed) if near is None else near
@@ -76,9 +76,9 @@ class InputError(ValueError):
     @property
     def asks(self) -> str:
         """The suggestion, which follows the value in the message."""
-        return f" (did you mean {self.near!r}?)" if self.near else ""
+        return "" if self.near == "" else f" (did you mean {self.near!r}?)"
 
-    def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str, str]]:
+    def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str, str | float]]:
         """Pickle the value as text, since it may not be picklable itself."""
         return type(self), (self.field, _shorten(self.value), self.allowed, self.near)
 
@@ -161,6 +161,8 @@ def numbers(field: str, value: object, allowed: str) -> Array:
         raise InputError(field, f"{_shorten(value)} is ragged", allowed) from None
     except (TypeError, OverflowError) as error:
         raise InputError(field, f"{_shorten(value)} is no array ({error})", allowed) from None
+    if isinstance(value, str):
+        raise InputError(field, display(value), allowed, nearest_number(value))
     if raw.dtype.kind not in "iuf":
         raise InputError(field, f"{_shorten(value)} is not made of numbers", allowed)
     array = raw.astype(np.float64)
@@ -410,10 +412,20 @@ def check_name(field: str, value: object) -> str:
 
 
 def check_decision(value: object) -> str:
-    """Return the id of a decision; a Decision itself is refused with a word on its id."""
+    """Return the id of a decision; a Decision itself, or its number, is refused with a word on its id."""
     if isinstance(getattr(value, "id", None), str) and hasattr(value, "arm"):
         raise InputError("decision", type(value).__name__, "the id of a decision", "d.id")
+    if isinstance(value, int):
+        raise InputError("decision", display(value), "the id of a decision", "d.id")
     return check_name("decision", value)
+
+
+def nearest_arm(value: object, arms: Sequence[str]) -> str:
+    """The arm that was probably meant: the most similar name, or that at this index; "" if there is none."""
+    name = str(value)
+    if name.isdecimal() and len(name) < 10 and int(name) < len(arms):
+        return arms[int(name)]
+    return nearest(name, arms)
 
 
 def as_list(field: str, values: Any, allowed: str) -> list[Any]:
@@ -511,11 +523,22 @@ def number(field: str, value: object, allowed: str = "a finite number") -> float
 def _to_float(field: str, value: object, allowed: str) -> float:
     plain = unbox(value)
     if isinstance(plain, bool) or not isinstance(plain, Real | Decimal):
-        raise InputError(field, display(value), allowed)
+        raise InputError(field, display(value), allowed, nearest_number(plain))
     try:
         return float(plain)
     except (OverflowError, ValueError):  # an integer that is too large, a NaN that signals
         raise InputError(field, display(value), allowed) from None
+
+
+def nearest_number(value: object) -> str | float:
+    """The number that a text spells, as a suggestion; "" if it spells none."""
+    try:
+        spelt = float(value) if isinstance(value, str) else np.nan
+    except ValueError:
+        return ""
+    if not abs(spelt) <= LARGEST:
+        return ""
+    return int(spelt) if spelt == int(spelt) else spelt
 
 
 def check_identifier(field: str, value: object) -> str:
@@ -558,7 +581,8 @@ def check_time(field: str, value: object, allowed: str = TIME, zone: tzinfo | No
         time = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
         time = time if time.tzinfo or zone is None else time.replace(tzinfo=zone)
         if time.tzinfo is None:
-            raise InputError(field, f"{time.isoformat()} has no time zone", allowed)
+            text = time.isoformat()
+            raise InputError(field, f"{text} has no time zone", allowed, f"{text}Z")
         return time.timestamp()
     except (OverflowError, OSError, ValueError) as error:
         if isinstance(error, InputError):

@@ -65,7 +65,8 @@ def test_what_an_agent_cannot_learn_from_is_refused() -> None:
     choice = whole.decide(np.array([0.5, -1.0, 0.2]))
     whole.learn(choice, 1.0)
     with pytest.raises(
-        InputError, match=r"^context: .*; allowed: the whole context: 'alg2' learns from no part"
+        InputError,
+        match=r"^context: .*; allowed: the complete context: 'alg2' cannot learn from a part of it",
     ):
         whole.reveal(choice, np.array([np.nan, 1.0, 0.0]))
     whole.reveal(choice, np.array([0.3, -0.9, 0.0]))

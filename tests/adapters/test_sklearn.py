@@ -210,7 +210,7 @@ def test_a_calibrated_channel_goes_straight_in() -> None:
     np.testing.assert_allclose(plain.bias_, Denoiser.from_channel(channel).fit(drawn.noisy).bias_)
     with pytest.raises(InputError, match=r"^channel: .*; allowed: found.channel of unfog.calibrate"):
         Denoiser.from_channel(3.0)
-    with pytest.raises(InputError, match=r"^channel.context_cov: None"):
+    with pytest.raises(InputError, match=r"^channel.context_cov: missing"):
         Denoiser.from_channel({"context_mean": MEAN})
 
 

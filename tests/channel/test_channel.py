@@ -92,7 +92,7 @@ def test_bad_channels_are_refused_by_their_field(change: dict[str, Any], field: 
     with pytest.raises(InputError) as refused:
         channel(TOLD | change, NAMES)
     assert refused.value.field == field
-    with pytest.raises(InputError, match=r"^channel: 3; allowed: found.channel"):
+    with pytest.raises(InputError, match=r"^channel: 3; allowed: the channel of a calibration"):
         channel(3, NAMES)
 
 

@@ -290,7 +290,7 @@ BAD_ASKS = {
     "arm": (["--context", "[1, 2]", "--arms", "send,call"], "arms: 'call'; allowed: send, wait"),
     "no offset": (
         ["--context", "[1, 2]", "--measured-at", "2026-11-15T09:00:00"],
-        "has no time zone; allowed: a number",
+        "has no time zone (did you mean",
     ),
     "no time": (
         ["--context", "[1, 2]", "--measured-at", "noon"],
@@ -327,7 +327,7 @@ def test_a_batch_is_answered_in_order(capsys: Capture, monkeypatch: pytest.Monke
 def test_a_batch_is_refused_whole_by_its_line(capsys: Capture, walks: str) -> None:
     good = '{"context": [5000, 7]}\n\n'
     for bad, said in {
-        '{"context": [5000, "7"]}': "line 3, context.sleep: '7'; allowed: a finite number",
+        '{"context": [5000, "7"]}': "line 3, context.sleep: '7' (did you mean 7?); allowed: a finite number",
         '{"context": [5000, 7], "arms": ["call"]}': "line 3, arms: 'call'; allowed: send, wait",
         '{"context": [5000, 7], "units": "u"}': "line 3, units: no such field",
         '{"context": [5000, 7], "key": ""}': "line 3, key: ''",

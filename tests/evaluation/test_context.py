@@ -43,7 +43,7 @@ def test_with_few_true_contexts_readings_are_taken_as_they_are_and_it_is_said() 
         ),
         ({"features": "nothing", "actions": np.ones((3, 2))}, r"^features: 'nothing'; "),
         ({"channel": 5}, r"^channel: 5; "),
-        ({"channel": {"context_mean": [0.0, 0.0]}}, r"^channel.context_cov: None; "),
+        ({"channel": {"context_mean": [0.0, 0.0]}}, r"^channel.context_cov: missing; "),
     ],
 )
 def test_refusals(told: dict[str, Any], words: str) -> None:

@@ -257,7 +257,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "infinite": ({"target_se": float("inf")}, "run.target_se: inf"),
     "huge": ({"target_se": 1001.0}, "run.target_se: 1001.0; allowed: a positive number, at most 1000"),
     "true": ({"target_se": True}, "run.target_se: True"),
-    "words": ({"target_se": "small"}, "run.target_se: small is not made of numbers"),
+    "words": ({"target_se": "small"}, "run.target_se: 'small'; allowed"),
     "nobody": (
         {"target_se": 0.1, "reference": "orcale"},
         "'orcale' does not play (did you mean 'oracle'?); allowed: ",

@@ -332,7 +332,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "drift none": ({"drift_cov": None}, "drift_cov: None is not made of numbers; allowed: 0 for"),
     "drift false": ({"drift_cov": False}, "drift_cov: False is not made of numbers; allowed: 0 for"),
-    "drift text": ({"drift_cov": "0"}, "drift_cov: 0 is not made of numbers; allowed: 0 for"),
+    "drift text": ({"drift_cov": "0"}, "drift_cov: '0'; allowed: 0 for"),
     "ragged": (
         {"assumed_noise_cov": [[1.0], [1.0, 2.0]]},
         "assumed_noise_cov: [[1.0], [1.0, 2.0]] is ragged",

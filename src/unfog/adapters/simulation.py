@@ -150,7 +150,7 @@ class Decider:
         true = np.asarray(context, float)[None]
         validation.check_finite("context", true[0], gaps="hidden")
         if self.agent.awaits_context and np.isnan(true).any():
-            allowed = f"the whole context: {self.agent.name!r} learns from no part"
+            allowed = f"the complete context: {self.agent.name!r} cannot learn from a part of it"
             raise InputError("context", display(context), allowed)
         if self.agent.sees_context:
             choice.decision = self._runner.reveal(choice.unit, choice.decision, true)

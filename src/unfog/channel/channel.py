@@ -25,8 +25,8 @@ from unfog.validation import InputError
 
 NEEDED = ("context_mean", "context_cov", "noise_cov", "bias_cov")
 ALLOWED = (
-    "found.channel of unfog.calibrate(...), or a mapping with context_mean, context_cov, noise_cov, bias_cov"
-    " and, if there is one, the known bias"
+    "the channel of a calibration (unfog.calibrate), or a mapping with context_mean, context_cov, noise_cov,"
+    " bias_cov and, if there is one, the known bias"
 )
 
 
@@ -118,7 +118,7 @@ def channel(value: Any, names: Sequence[str]) -> Channel:
         raise InputError(f"channel.{name}", "no such field", ", ".join(Channel._fields))
     for name in NEEDED:
         if fields.get(name) is None:
-            raise InputError(f"channel.{name}", None, ALLOWED)
+            raise InputError(f"channel.{name}", "missing", ALLOWED)
     d = len(names)
     parts: dict[str, Any] = {
         "context_mean": validation.vector("channel.context_mean", fields["context_mean"], d)

@@ -203,7 +203,7 @@ def _make_learner(rule: str, evaluation: EvaluationContext, others: Sequence[str
     try:
         return log_agent(rule, evaluation)
     except InputError as error:
-        suggestion = nearest(rule, [*others, error.near])
+        suggestion = nearest(rule, [*others, str(error.near)])
         if row_of(rule) in EVERY or (REFERENCE.fullmatch(rule) and not suggestion):
             raise
         raise InputError("policies", f"no policy is called {rule!r}", ALLOWED, suggestion) from None

@@ -19,7 +19,7 @@ from unfog.features import FeatureMap
 from unfog.live.config import PreparedProblem
 from unfog.live.requests import DecisionRequest
 from unfog.maths.arrays import Array
-from unfog.validation import InputError
+from unfog.validation import InputError, nearest_arm
 
 
 class Arms:
@@ -62,11 +62,13 @@ class Arms:
             raise InputError("arms", repr(list(choice)), f"{self.pinned!r} among them: it is pinned")
         logged_arm = ask.request.get("logged_arm")
         if logged_arm is not None and logged_arm not in (choice if ask.arms else self.place):
-            raise InputError("logged_arm", repr(logged_arm), ", ".join(choice))
+            near = nearest_arm(logged_arm, choice)
+            raise InputError("logged_arm", repr(logged_arm), ", ".join(choice), near)
 
     def _check_active(self, field: str, name: str) -> None:
         if not self.active.get(name):
-            raise InputError(field, repr(name), ", ".join(self.available))
+            near = nearest_arm(name, self.available)
+            raise InputError(field, repr(name), ", ".join(self.available), near)
 
     def choice(self, ask: DecisionRequest) -> tuple[str, ...] | list[str]:
         """The arms that may be chosen in this decision."""
@@ -145,7 +147,7 @@ class Arms:
             for name in body.get(change, ()):
                 if self.active.get(name) is not state:
                     candidates = ", ".join(arm for arm, active in self.active.items() if active is state)
-                    raise InputError(change, repr(name), candidates or "none there are")
+                    raise InputError(change, repr(name), candidates or "none: there are no such arms")
         if self.pinned in body.get("retire", ()):
             raise InputError("retire", repr(self.pinned), "other arms: this one is pinned")
 

@@ -18,7 +18,7 @@ from unfog.live.errors import ConflictError, DecisionClosedError, NotFoundError
 from unfog.live.pending import Past, PendingDecision
 from unfog.live.requests import DecisionRequest
 from unfog.live.state import PRIMARY, State
-from unfog.validation import InputError
+from unfog.validation import InputError, nearest, nearest_arm
 
 Rows: TypeAlias = Callable[[str], Sequence[Row]]
 """Reads the rows of a decision from the log."""
@@ -100,7 +100,25 @@ class Report(Command):
 
     def find(self, state: State, rows: Rows) -> PendingDecision | Past:
         """The decision, from the state if it is open and from the log if it is closed."""
-        return state.open.get(self.decision) or Past(self.decision, rows(self.decision))
+        pending = state.open.get(self.decision)
+        if pending is not None:
+            return pending
+        past = rows(self.decision)
+        if not any(row.kind == "decide" for row in past):
+            raise self._describe_missing(state)
+        return Past(self.decision, past)
+
+    def _describe_missing(self, state: State) -> NotFoundError:
+        """The error for an id that no decision has; it suggests the one that was probably meant."""
+        number, _, suffix = self.decision.partition("-")
+        index = int(number) if number.isdecimal() and len(number) < 20 else -1
+        if index >= state.number and suffix in ("", state.terms.uid[:8]):
+            made = f"{state.number} so far, numbered from 0" if state.number else "none so far"
+            allowed = f"the id of a decision that was made: this problem has {made}"
+            return NotFoundError("decision", repr(self.decision), allowed, "")
+        name = state.id_of(max(index, 0))
+        near = nearest(self.decision, [name]) if suffix or index < 0 else name
+        return NotFoundError("decision", repr(self.decision), "the id of a decision of this problem", near)
 
     def find_valid(self, state: State, rows: Rows) -> PendingDecision | Past:
         """As `find`, but raise DecisionClosedError if the decision was cancelled."""
@@ -164,13 +182,13 @@ class Reveal(Report):
         known, agent, within = record.revealed, state.runner.agent, state.terms.context_window
         for name, value in self.context.items():
             if name in known and known[name] != value:
-                raise ConflictError(f"context.{name}", value, f"what was told before: {known[name]:g}")
+                raise ConflictError(f"context.{name}", value, f"the value revealed before, {known[name]:g}")
         if all(name in known for name in self.context):
             return None
         late = within is not None and record.time + within <= now
         if agent.awaits_context and not late and len(self.context) < len(state.terms.context):
             missing = next(name for name in state.terms.context if name not in self.context)
-            allowed = f"the whole context: {agent.name!r} learns from no part"
+            allowed = f"the complete context: {agent.name!r} cannot learn from a part of it"
             raise InputError(f"context.{missing}", "missing", allowed)
         outcome = "late" if late else "learnt" if agent.sees_context else "noted"
         body: dict[str, Any] = {"context": dict(self.context), "outcome": outcome}
@@ -237,7 +255,7 @@ class PinArm(Command):
         """Raise InputError if the arm may not be chosen."""
         known = state.arms.available
         if self.arm is not None and state.arms.vectors and self.arm not in known:
-            raise InputError("arm", repr(self.arm), ", ".join(known))
+            raise InputError("arm", repr(self.arm), ", ".join(known), nearest_arm(self.arm, known))
         return Event(None, {"arm": self.arm, "outcome": "done"})
 
 
@@ -279,5 +297,5 @@ class RemoveShadow(Command):
         """Raise NotFoundError if there is no such shadow."""
         shadows = [name for name in state.runners if name != PRIMARY]
         if self.agent not in shadows:
-            raise NotFoundError("agent", repr(self.agent), ", ".join(shadows) or "no shadow there is")
+            raise NotFoundError("agent", repr(self.agent), ", ".join(shadows) or "none: there are no shadows")
         return Event(None, {**self.request, "outcome": "done"})

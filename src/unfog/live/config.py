@@ -57,11 +57,19 @@ UPDATES = ("immediate", "at_close")
 LARGEST_SEED = 2**63 - 1
 
 
+def check_not_missing(field: str, value: object) -> None:
+    """Raise InputError if a reward is missing."""
+    if validation.is_missing(value):
+        raise InputError(field, display(value), "a number; while there is no reward, report none")
+
+
 def paid(field: str, value: object, rewards: str, reward_range: Sequence[float] | None) -> float:
     """The reward as a float; InputError if it is none that may be reported."""
+    check_not_missing(field, value)
     allowed = "0 or 1" if rewards == "binary" else "a number"
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(field, display(value), allowed)
+        near = validation.nearest_number(value)
+        raise InputError(field, display(value), allowed, near)
     low, high = reward_range or (-LARGEST, LARGEST)
     try:
         reward = float(value)
@@ -477,6 +485,11 @@ PAIRS = (
     "{agent} learns from pairs: a reward waits for its true context, which must come whole."
     " Agents such as late take contexts in part, and rewards without."
 )
+SMALL_NOISE = 0.01  # of the variance of contexts: less may be a standard deviation by mistake
+SMALL = (
+    "channel.noise_cov of {name!r}: {variance:g}, {share:.2g} % of context_cov, {spread:g}. Both are"
+    " variances: if {variance:g} is a standard deviation, noise_cov is its square, {square:g}."
+)
 
 ORDINARY = (
     "No channel is told, so readings are taken for the truth: an ordinary contextual bandit."
@@ -532,7 +545,20 @@ class PreparedProblem:
             return ORDINARY
         if self._is_exact:
             return EXACT.format(name=self.terms.coordinates[0])
-        return PAIRS.format(agent=self.agent.name) if self.agent.awaits_context else ""
+        pairs = PAIRS.format(agent=self.agent.name) if self.agent.awaits_context else ""
+        return " ".join(note for note in (pairs, self._note_small_noise()) if note)
+
+    def _note_small_noise(self) -> str:
+        """A note on the first coordinate whose noise may be a standard deviation instead of a variance."""
+        if self.terms.channel is None:
+            return ""
+        noise, spread = np.diag(self.channel.noise_cov), np.diag(self.channel.context_cov)
+        small = (noise > 1) & (noise < SMALL_NOISE * spread)  # below 1 the square would be smaller still
+        if not small.any():
+            return ""
+        j = int(small.argmax())
+        v, w = float(noise[j]), float(spread[j])
+        return SMALL.format(name=self.terms.context[j], variance=v, share=100 * v / w, spread=w, square=v**2)
 
     def first(self) -> FeatureMap:
         """The feature map of the first arms; of a single arm if arms come with each decision."""

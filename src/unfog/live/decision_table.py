@@ -268,7 +268,7 @@ def _new_reward(problem: "Problem", decision: str, value: float | None) -> float
     if value is None or not paid:
         return value
     if value not in paid:
-        raise ConflictError("reward", value, f"what was told before: {paid[-1]:g}")
+        raise ConflictError("reward", value, f"the reward reported before, {paid[-1]:g}")
     return None
 
 

@@ -28,7 +28,7 @@ from unfog.agents.runner import Runner
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, FeatureMap
 from unfog.live.backend import Row
-from unfog.live.errors import DecisionClosedError, NotFoundError
+from unfog.live.errors import DecisionClosedError
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.gaussian import Belief
 from unfog.maths.trees import contiguous
@@ -268,10 +268,8 @@ class Past:
     """A closed decision, from its rows in the log."""
 
     def __init__(self, decision: str, rows: Sequence[Row]) -> None:
-        """Raise NotFoundError if there never was such a decision, DecisionClosedError if it was erased."""
+        """Raise DecisionClosedError if it was erased."""
         self.bodies = [(row.kind, json.loads(row.body)) for row in rows]
-        if not any(kind == "decide" for kind, _ in self.bodies):
-            raise NotFoundError("decision", repr(decision), "the id of a decision of this problem")
         self.time = next(row.time for row in rows if row.kind == "decide")
         self.decided = next(body for kind, body in self.bodies if kind == "decide")
         if self.decided.get("erased"):

@@ -396,7 +396,9 @@ def _check_reveal(state: State, decision: str, body: Body) -> None:  # noqa: ARG
         and body["outcome"] == "learnt"
         and len(context) < len(state.terms.context)
     ):
-        raise InputError("context", display(raw), "the whole context: this agent learns from no part")
+        raise InputError(
+            "context", display(raw), "the complete context: this agent cannot learn from a part of it"
+        )
     if "believed" in body:
         belief = mapping("believed", body["believed"])
         check_fields(belief, ("noisy", "denoised", "sd"), ())

@@ -24,7 +24,14 @@ from unfog.channel.channel import Channel
 from unfog.channel.context import ContextSpec
 from unfog.channel.knowledge import Knowledge
 from unfog.live.backend import LAST
-from unfog.live.config import FIELDS, ProblemConfig, ProblemOptions, check_fields_known, show_options
+from unfog.live.config import (
+    FIELDS,
+    ProblemConfig,
+    ProblemOptions,
+    check_fields_known,
+    check_not_missing,
+    show_options,
+)
 from unfog.live.decision_table import to_csv_text
 from unfog.live.errors import NotFoundError, StoreError
 from unfog.live.frames import Events, check_no_columns, decide_rows, reward_rows
@@ -46,6 +53,7 @@ READERS: dict[str, Callable[[str, Any], Any]] = {  # of arguments of a decision
     "measured_at": validation.check_time,
     "arms": read_arms,
 }
+NOISE = ("noise_sd", "noise_cov")  # for which NaN is a mistake, as it is in process
 KEY = "UNFOG_KEY"  # the environment variable with the key of a service
 LINES = 2000  # of a log that are requested at a time
 
@@ -276,6 +284,7 @@ class RemoteProblem:
 
     def reward(self, decision: str, value: float, *, key: str | None = None) -> Receipt:
         """Report the reward of a decision."""
+        check_not_missing("value", value)
         return self._report(decision, "reward", {"value": plain("value", value)}, key)
 
     @overload
@@ -319,7 +328,7 @@ class RemoteProblem:
                 raise InputError(f"{field}{name}", "no such field", ", ".join(ARGUMENTS))
         body = {"context": self._context_to_json(f"{field}context", args.get("context"))}
         for name, value in args.items():
-            if name != "context" and not is_missing(value):
+            if name != "context" and ((name in NOISE and value is not None) or not is_missing(value)):
                 body[name] = READERS.get(name, plain)(f"{field}{name}", value)
         return body
 

@@ -6,7 +6,8 @@
     503 not now: retry
 
 `type` is "about:blank", so that `title` is the phrase of the status; `detail` is a sentence. If a field is
-wrong, `field`, `value` and `allowed` say which, what it was, and what it may be. `refusal` makes this from an
+wrong, `field`, `value` and `allowed` say which, what it was, and what it may be; `suggestion` what was
+probably meant. `refusal` makes this from an
 exception; in the client `raised` makes from it the exception that a local store would have raised.
 
 Messages of a store are sent without folders: where files are concerns only the operator, and the log of the
@@ -98,7 +99,12 @@ def refusal(error: Exception, folders: Iterable[Path] | None = None) -> Refusal 
     if isinstance(error, InputError):
         status = _choose_status(error)
         before, mark, allowed = str(error).rpartition(ALLOWED)
-        fields = {"field": error.field, "value": _short_value(error), "allowed": as_json(error.allowed)}
+        fields: dict[str, Any] = {
+            "field": error.field,
+            "value": _short_value(error),
+            "allowed": as_json(error.allowed),
+        }
+        fields |= {} if error.near == "" else {"suggestion": error.near}
         return Refusal(status, _make_body(status, before + mark + as_json(allowed)) | fields, {})
     if isinstance(error, StoreError):
         detail = str(error) if folders is None else without_folders(str(error), folders)
@@ -204,7 +210,9 @@ def raised(status: int, body: bytes) -> Exception:
     problem = _parse_problem(body)
     kind = OF_A_FIELD.get(status)
     if kind is not None and all(isinstance(problem.get(part), str) for part in ("field", "value", "allowed")):
-        return kind(problem["field"], problem["value"], as_python(problem["allowed"]))
+        near = problem.get("suggestion", "")
+        near = near if isinstance(near, str | float | int) else ""
+        return kind(problem["field"], problem["value"], as_python(problem["allowed"]), near)
     detail = str(problem.get("detail") or f"The service answered with status {status}.")
     if status == 429 or status >= 500:
         return StoreError(detail)

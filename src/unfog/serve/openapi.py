@@ -25,11 +25,12 @@ REFUSALS = {
     403: "The key is not for this; or, without keys, the request does not come from this machine.",
     404: "There is no such problem, decision, unit or shadow.",
     408: "The body did not come in time.",
-    409: "It contradicts what was told before: the same key for another request, a second reward.",
+    409: "It contradicts an earlier request: the same key with another body, or a second, different reward.",
     410: "The decision is closed for this.",
     413: "The body is too large.",
     415: "The body is of another kind.",
-    422: "A field is wrong: `field`, `value` and `allowed` say which, what it was, and what it may be.",
+    422: "A field is wrong: `field`, `value` and `allowed` say which, what it was, and what it may be;"
+    " `suggestion`, what was probably meant.",
     429: "Too many requests; `Retry-After` says when to ask again.",
     503: "Not now: the queue is full, the logs are being read, the disk failed. Nothing was done; ask again.",
 }

@@ -463,6 +463,7 @@ class Problem(Answer):
     field: str = Field(default_factory=str, description="Which field is wrong.")
     value: str = Field(default_factory=str, description="What it was.")
     allowed: str = Field(default_factory=str, description="What it may be.")
+    suggestion: str | float = Field(default_factory=str, description="What was probably meant.")
 
 
 def _make_model(model: str, base: type[Answer] = Answer, /, **kinds: Any) -> type[Answer]:

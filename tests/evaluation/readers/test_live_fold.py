@@ -71,7 +71,7 @@ SPOILT: list[tuple[Any, str]] = [
     (without(1, "epsilon"), "line 1, epsilon: nothing; allowed: a number"),
     (at(1, context=3), "line 1, context: 3; allowed: a list of names"),
     (at(1, arms=[1, 2]), "line 1, arms: [1, 2]; allowed: a list of names"),
-    (at(1, channel={"noise_cov": [1, 2]}), "channel.context_mean: None; allowed: "),
+    (at(1, channel={"noise_cov": [1, 2]}), "channel.context_mean: missing; allowed: "),
 ]
 
 

@@ -94,5 +94,5 @@ def check_shadows_decide_and_are_not_obeyed(place: Place) -> None:
             watched.add_shadow(agent)
     watched.remove_shadow("naive")
     assert watched.decide(SHOWN).shadows == {}
-    said = "agent: 'naive'; allowed: no shadow there is"
+    said = "agent: 'naive'; allowed: none: there are no shadows"
     refused(watched, lambda: watched.remove_shadow("naive"), said, NotFoundError)

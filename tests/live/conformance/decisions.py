@@ -306,7 +306,7 @@ def check_several_decisions_at_once(place: Place) -> None:
     assert several.decide_many(asked[1:2]) == found[1:2]
     assert several.decide_many([]) == []
     for bad, said in {
-        ("context", 5): "requests[1].context: 5; allowed: a mapping by name, or 2 values",
+        ("context", 5): "requests[1].context: 5; allowed: a mapping by name, or 2 values: x, y",
         ("arms", ("z",)): "requests[1].arms: 'z'; allowed: a, b, c",
         ("arm", "a"): "requests[1].arm: no such field (did you mean 'arms'?); allowed: "
         "context, unit, arms, key, measured_at, noise_sd, noise_cov, logged_arm, probability",

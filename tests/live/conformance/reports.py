@@ -106,7 +106,7 @@ def check_a_reward_waits_for_its_true_context(place: Place) -> None:
     for one in (made, dropped):
         assert live.reward(one.id, 1.0).outcome == "waits"
     assert live.belief().attrs["rewards_learnt"] == 0
-    said = "context.y: missing; allowed: the whole context: 'alg2' learns from no part"
+    said = "context.y: missing; allowed: the complete context: 'alg2' cannot learn from a part of it"
     refused(live, lambda: live.reveal(made.id, {"x": 1.0}), said)
     assert live.reveal(made.id, [1.0, -2.0]).outcome == "learnt"
     assert live.belief().attrs["rewards_learnt"] == 1
@@ -125,7 +125,7 @@ def check_true_contexts(place: Place) -> None:
         assert live.reveal(made.id, {"x": 1.0}).outcome == outcome
         with nothing_learnt(live):
             assert live.reveal(made.id, {"x": 1.0}).outcome == "known"
-        said = "context.x: 2.0; allowed: what was told before: 1"
+        said = "context.x: 2.0; allowed: the value revealed before, 1"
         refused(live, lambda live=live, made=made: live.reveal(made.id, {"x": 2.0}), said, ConflictError)  # type: ignore[misc]
         assert live.reveal(made.id, [1.0, -2.5]).outcome == outcome
         place.clock.time += 60
