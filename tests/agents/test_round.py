@@ -52,7 +52,6 @@ from unfog.agents.round import Decision, Memory, Observation, Setup
 from unfog.features import Context
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array
-from unfog.validation import InputError
 from unfog.worlds.problem import Truth
 
 NAN = np.full((TRIALS, D), np.nan)
@@ -718,18 +717,3 @@ def check_what_a_reward_would_teach_counts_the_hidden_context(name: str) -> None
     assert (hidden > 0.01 * own).all()
     right = own + (0.0 if agent.awaits_context else hidden)
     np.testing.assert_allclose(np.broadcast_to(seen.noise(arm), (TRIALS,)), right)  # type: ignore[arg-type]
-
-
-def test_a_noise_of_its_own_is_refused_where_it_would_be_ignored() -> None:
-    for name in ["alg1", "unfog", "late"]:
-        check_a_noise_of_its_own_is_refused_where_it_would_be_ignored(name)
-
-
-def check_a_noise_of_its_own_is_refused_where_it_would_be_ignored(name: str) -> None:
-    truth, played = make_world()
-    agent = AGENTS[name]
-    setup, memory = begin(agent, truth)
-    observation = Observation(played[0].noisy, noise=np.eye(D))
-    why = f"^noise: given for one reading; allowed: none: to the denoiser of '{name}' all readings are alike$"
-    with pytest.raises(InputError, match=why):
-        rounds.decide(agent, setup, memory, truth.features, observation, played[0].normals)

@@ -32,6 +32,7 @@ from unfog.agents.base import (
     ScalesContexts,
     SeesBias,
     Smooths,
+    TakesNoise,
     UsesTime,
     ValuesReveals,
     WeighsHypotheses,
@@ -76,6 +77,7 @@ class Abilities:
     estimate_bias: KnowsBias | None  # say what is believed of the bias
     weigh_hypotheses: WeighsHypotheses | None  # weigh hypotheses about the channel
     use_time: UsesTime | None  # use the time of a reading, and its own noise
+    take_noise: TakesNoise | None  # use a reading's own noise, where time does not matter
     value_reveal: ValuesReveals | None  # say what a true context would be worth
     look_back: tuple[Rewinds, LooksBack] | None  # denoise past rounds again before a decision
     revise: tuple[Corrects, ReplacesTerms] | None  # learn from true contexts late, in any order, or in part
@@ -102,6 +104,7 @@ class Abilities:
             estimate_bias=denoiser if isinstance(denoiser, KnowsBias) else None,
             weigh_hypotheses=denoiser if isinstance(denoiser, WeighsHypotheses) else None,
             use_time=denoiser if isinstance(denoiser, UsesTime) else None,
+            take_noise=denoiser if isinstance(denoiser, TakesNoise) else None,
             value_reveal=denoiser if isinstance(denoiser, ValuesReveals) else None,
             look_back=(denoiser, learner)
             if isinstance(denoiser, Rewinds) and isinstance(learner, LooksBack)
@@ -225,6 +228,16 @@ class Agent:
         """Why no compiled engine can play it; empty where any can."""
         parts = self.denoiser, self.learner, self.chooser
         return next((part.interpreted for part in parts if part.interpreted), "")
+
+    @property
+    def takes_noise(self) -> bool:
+        """Whether a reading may have a noise of its own.
+
+        Not where the learner looks back: it denoises all past readings alike.
+        """
+        return self.can.use_time is not None or (
+            self.can.take_noise is not None and self.can.look_back is None
+        )
 
     @cached_property
     def awaits_context(self) -> bool:

@@ -555,6 +555,15 @@ class Moment(NamedTuple):
 
 
 @runtime_checkable
+class TakesNoise(Protocol):
+    """A denoiser that takes readings with a noise of their own."""
+
+    @abstractmethod
+    def with_noise(self, parameters: Parameters, noise: Array) -> Parameters:
+        """The parameters for a reading with this noise covariance (..., d, d), for all that is about it."""
+
+
+@runtime_checkable
 class UsesTime(Protocol):
     """A denoiser to which it matters when a reading was taken, and how noisy that one was."""
 

@@ -46,7 +46,7 @@ from unfog.agents.base import (
     View,
     is_news,
 )
-from unfog.channel.knowledge import Knowledge
+from unfog.channel.knowledge import Knowledge, masked_inverse
 from unfog.features import Context, Design, FeatureMap
 from unfog.features.per_arm import has_intercepts
 from unfog.maths.arrays import Array, Bools, Ints, holds_everywhere
@@ -79,6 +79,7 @@ class Setup(NamedTuple):
     learner: Parameters
     context_mean: Array  # (d,)  mu_c
     context_var: Array  # (d,)  of its coordinates
+    noise_cov: Array  # (d, d)  Sigma_n
 
 
 class Surprises(NamedTuple):
@@ -110,19 +111,19 @@ class Decision(NamedTuple):
     reward: Array | None = None  # (...,)
     term: Term | None = None  # what its reward says of theta, if that can be taken back
     known: Array | None = None  # (..., d)  the true context as far as it is known, not a number elsewhere
-    moment: Moment | None = None  # of its reading, for denoisers that use time
+    moment: Moment | None = None  # of its reading, for denoisers that use time, or its own noise
     law: tuple[Array, Array] | None = None  # expected mean and variance of its reward, if it is clipped
 
 
 class _Reading(NamedTuple):
     """A noisy context as the denoiser sees it."""
 
-    parameters: Parameters  # the denoiser's, with the bias of this round for the privileged
+    parameters: Parameters  # the denoiser's, with what is this round's own: bias, noise
     channel: State  # that of its unit
     noisy: Array  # (..., d)
     unit: Ints | None
     clipped: Any  # (...,)  whether it had to be clipped; None without `clip_sd`
-    moment: Moment | None  # for denoisers that use time
+    moment: Moment | None  # for denoisers that use time, or this reading's own noise
     law: tuple[Array, Array] | None = None  # its expected mean and variance, if the agent has `clip_sd`
 
 
@@ -175,7 +176,7 @@ def start(
     xp, known = known.context_cov.__array_namespace__(), known.limited()
     parts = agent.denoiser.setup(known, privilege), agent.learner.setup(known)
     mean = xp.where(xp.isnan(known.context_mean), 0.0, known.context_mean)  # for those who know of no gaps
-    setup = Setup(*parts, mean, xp.linalg.diagonal(known.context_cov))
+    setup = Setup(*parts, mean, xp.linalg.diagonal(known.context_cov), known.noise_cov)
     channel = agent.denoiser.start(setup.denoiser)
     if agent.can.use_time is not None and not late:
         channel = agent.can.use_time.at_once(channel)
@@ -284,22 +285,52 @@ def mask_lost(agent: Agent, setup: Setup, observation: Observation) -> Array:
     )
 
 
+def _stamp(agent: Agent, setup: Setup, channel: State, observation: Observation) -> Moment | None:
+    """When a reading was taken and how noisy it is, as far as the agent uses that."""
+    moment = Moment(observation.round, observation.measured_at, _own_noise(agent, setup, observation))
+    if agent.can.use_time is not None:
+        return agent.can.use_time.stamp(channel, moment)
+    return None if moment.noise is None else Moment(noise=moment.noise)
+
+
+def _own_noise(agent: Agent, setup: Setup, observation: Observation) -> Array | None:
+    """The noise covariance of this reading alone; that of lost coordinates does not matter.
+
+    To agents without gaps a lost coordinate has its mean for a reading. Its noise goes with that of the
+    others as in the told covariance, whatever was said of it.
+    """
+    noise, mask = observation.noise, observation.mask
+    if noise is not None and not agent.takes_noise:
+        allowed = f"none: to {agent.name!r} all readings are alike"
+        raise InputError("noise", "given for one reading", allowed)
+    if noise is None or mask is None or agent.takes_gaps:
+        return noise
+    usual, both = setup.noise_cov, mask[..., :, None] * mask[..., None, :]
+    known = usual * mask[..., None, :]
+    share = known @ masked_inverse(usual, mask)  # regression of all coordinates on those that were not lost
+    own: Array = usual - share @ known.mT + share @ (both * noise) @ share.mT
+    return own
+
+
+def _parameters(agent: Agent, setup: Setup, moment: Moment | None) -> Parameters:
+    """The denoiser's parameters for a reading, which may have a noise of its own."""
+    if agent.can.take_noise is None or moment is None or moment.noise is None:
+        return setup.denoiser
+    return agent.can.take_noise.with_noise(setup.denoiser, moment.noise)
+
+
 def _prepare_reading(agent: Agent, setup: Setup, memory: Memory, observation: Observation) -> _Reading:
     """The reading as the denoiser sees it: lost coordinates marked, outliers clipped."""
-    noisy, parameters = mask_lost(agent, setup, observation), setup.denoiser
+    noisy = mask_lost(agent, setup, observation)
+    channel = _channel(agent, memory, observation.unit, noisy)
+    moment = _stamp(agent, setup, channel, observation)
+    parameters = _parameters(agent, setup, moment)
     if agent.can.see_bias is not None and observation.bias is not None:
         parameters = agent.can.see_bias.with_bias(parameters, observation.bias)
-    channel, moment = _channel(agent, memory, observation.unit, noisy), None
-    if agent.can.use_time is not None:
-        moment = agent.can.use_time.stamp(
-            channel, Moment(observation.round, observation.measured_at, observation.noise)
-        )
+    if agent.can.use_time is not None and moment is not None:
         channel = agent.can.use_time.before(parameters, channel, moment)
     if agent.can.precompute is not None:
         channel = agent.can.precompute.precompute(parameters, channel)
-    if agent.can.use_time is None and observation.noise is not None:
-        allowed = f"none: to the denoiser of {agent.name!r} all readings are alike"
-        raise InputError("noise", "given for one reading", allowed)
     if agent.clip_sd is None or agent.can.predict_reading is None:
         return _Reading(parameters, channel, noisy, observation.unit, None, moment)
     expected = agent.can.predict_reading.predict_reading(parameters, channel)
@@ -477,7 +508,8 @@ def observe_reading(agent: Agent, setup: Setup, memory: Memory, reading: "_Readi
     channel = _channel(agent, memory, reading.unit, reading.noisy)
     if agent.can.use_time is not None and reading.moment is not None:
         channel = agent.can.use_time.before(setup.denoiser, channel, reading.moment)
-    channel = agent.denoiser.update(setup.denoiser, channel, reading.noisy, None)
+    parameters = _parameters(agent, setup, reading.moment)
+    channel = agent.denoiser.update(parameters, channel, reading.noisy, None)
     return _with_channel(agent, memory, reading.unit, reading.noisy, channel)
 
 
@@ -578,7 +610,8 @@ def _learn_pair(
         raise ValueError(f"{agent.name}: the true context of this decision is known already")
     noisy = decision.noisy
     channel = _channel(agent, memory, decision.unit, noisy)
-    channel = agent.denoiser.update(setup.denoiser, channel, noisy, context)
+    parameters = _parameters(agent, setup, decision.moment)
+    channel = agent.denoiser.update(parameters, channel, noisy, context)
     memory = _with_channel(agent, memory, decision.unit, noisy, channel)
     evidence = decision.evidence.known_to_be(decision.evidence.features.at(context))
     decision = decision._replace(evidence=evidence, known=context)
@@ -604,7 +637,8 @@ def _revise_round(
     before = xp.full_like(noisy, xp.nan) if decision.known is None else decision.known
     after = xp.where(xp.isnan(context), before, context)
     channel = _channel(agent, memory, decision.unit, noisy)
-    reading_args = setup.denoiser, channel, noisy, before, after
+    parameters = _parameters(agent, setup, decision.moment)
+    reading_args = parameters, channel, noisy, before, after
     if use_time is not None and decision.moment is not None:
         channel, posterior = use_time.reopen(*reading_args, decision.moment)
     else:
@@ -612,7 +646,7 @@ def _revise_round(
     memory = _with_channel(agent, memory, decision.unit, noisy, channel)
     news, evidence = is_news(before, after), decision.evidence
     old = decision.term or learner.term(setup.learner, evidence)
-    expected = design(agent, setup.denoiser, channel, evidence.features, posterior)
+    expected = design(agent, parameters, channel, evidence.features, posterior)
     revealed = evidence.known_to_be(expected)
     # The term of a known context needs no belief about theta.
     if holds_everywhere(~news | ~xp.isnan(after).any(-1)):

@@ -29,7 +29,7 @@ TAIL = 25.0  # truncation and discretisation errors are of the order of exp(-TAI
 class Noise(NamedTuple):
     """The noise with everything that can be computed once; arrays alone, so that any engine can hold it."""
 
-    white: Array  # (d, d)  makes the scale I
+    white: Array  # (..., d, d)  makes the scale I
     logs: Array  # (n,)  ln w
     prior: Array  # (n,)  its log density, up to a constant
 
@@ -54,7 +54,7 @@ def nodes(nu: float, dim: int) -> Array:
 
 
 def noise(scale: Array, nu: float) -> Noise:
-    """Noise of this scale (d, d)."""
+    """Noise of this scale (..., d, d)."""
     xp = scale.__array_namespace__()
     dim = scale.shape[-1]
     white = xp.linalg.solve(xp.linalg.cholesky(scale), xp.eye(dim, dtype=scale.dtype))

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unfog import validation
-from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege, WeighsHypotheses
+from unfog.agents.base import (
+    Denoiser,
+    KnowsBias,
+    PredictsReading,
+    Privilege,
+    TakesNoise,
+    WeighsHypotheses,
+)
 from unfog.agents.denoise import mixture
 from unfog.agents.denoise.bias import FromEither, spread
 from unfog.channel.knowledge import Knowledge
@@ -45,7 +52,7 @@ class Parameters(NamedTuple):
 
     mean: Array  # (d,)    mu_c
     context_cov: Array  # (d, d)  Sigma_c
-    noise_cov: Array  # (d, d)  Sigma_n
+    noise_cov: Array  # (..., d, d)  Sigma_n
     bias_cov: Array  # (d, d)  Sigma_gamma
     families: tuple[Family, ...]
     prior: Array  # (H,)  probabilities
@@ -70,7 +77,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adaptive(FromEither, Denoiser, PredictsReading, KnowsBias, WeighsHypotheses):
+class Adaptive(FromEither, Denoiser, PredictsReading, KnowsBias, WeighsHypotheses, TakesNoise):
     """Denoise without knowing the trouble: a bank of channels, weighed by what they say of each noisy
     context.
 
@@ -90,7 +97,8 @@ class Adaptive(FromEither, Denoiser, PredictsReading, KnowsBias, WeighsHypothese
     those of the sample (`Empirical`) instead of Gaussian; not where pairs are shown.
 
     What is learnt of the channel is learnt from noisy contexts, or from pairs where these are shown: a reward
-    says little of it. Coordinates that were lost cost nothing but what they would have said.
+    says little of it. Coordinates that were lost cost nothing but what they would have said. The noise of a
+    reading that has its own is of the same size, relative to what is told of it.
 
     It cannot find out what does not show: a law of contexts that is wrong by a shift looks like a bias, and
     without true contexts so does a season.
@@ -195,6 +203,11 @@ class Adaptive(FromEither, Denoiser, PredictsReading, KnowsBias, WeighsHypothese
         channel = known.context_mean, known.context_cov, known.noise_cov, known.bias_cov
         return Parameters(*channel, families, chances / chances.sum(), sizes, sample)
 
+    def with_noise(self, parameters: Parameters, noise: Array) -> Parameters:
+        """The channel of a reading with this noise, under every hypothesis of its size."""
+        sample = None if parameters.sample is None else SAMPLE.with_noise(parameters.sample, noise)
+        return parameters._replace(noise_cov=noise, sample=sample)
+
     def start(self, parameters: Parameters) -> State:
         """The prior of the bias under every hypothesis, and the hypotheses' own."""
         xp, beliefs = parameters.mean.__array_namespace__(), []
@@ -228,7 +241,8 @@ class Adaptive(FromEither, Denoiser, PredictsReading, KnowsBias, WeighsHypothese
         spread = xp.concat([xp.linalg.diagonal(b.cov) for b in state.beliefs], axis=-2)
         hidden, noise = (xp.linalg.diagonal(x) for x in (parameters.context_cov, parameters.noise_cov))
         means = parameters.mean + means
-        within = xp.broadcast_to(spread + hidden + parameters.sizes[:, None] * noise, means.shape)
+        within = spread + hidden + parameters.sizes[:, None] * noise[..., None, :]
+        means, within = xp.broadcast_arrays(means, within)
         if parameters.sample is not None:
             sample_moments = SAMPLE.predict_reading(parameters.sample, state.sample)
             shape = (*means.shape[:-2], 1, means.shape[-1])
@@ -300,7 +314,9 @@ def _weigh_reading(parameters: Parameters, state: State, noisy: Array, centre: A
     lost = xp.isnan(value)
     present = None if holds_everywhere(~lost) else (~lost).astype(value.dtype)
     groups = zip(parameters.families, state.beliefs, strict=True)
-    readings = [kalman.read(*group, parameters.noise_cov, hidden, value, present) for group in groups]
+    noise = parameters.noise_cov
+    noise = noise if noise.ndim == 2 else noise[..., None, None, :, :]  # hypotheses, and their factors
+    readings = [kalman.read(*group, noise, hidden, value, present) for group in groups]
     densities, sampled = [reading.density for reading in readings], None
     if parameters.sample is not None:
         *sampled, density = mixture.condition(parameters.sample, state.sample, noisy, present)

@@ -4,6 +4,9 @@ Observations of precision E give S^-1 = Sigma_gamma^-1 + n E and g = S E total. 
 start, W'E W = diag(f) with W W' = Sigma_gamma, turns this into S = W diag(1 / (1 + n f)) W' for every n: no
 factorisation in the round loop. S depends on n alone, so all trials of a batch share it where they have
 seen equally many.
+
+A reading with a noise of its own is an observation of another precision E_i. What such observations say is
+added up apart, as F = sum W'E_i W and sum W'E_i o_i: then S = W (diag(1 + n f) + F)^-1 W'.
 """
 
 from dataclasses import dataclass
@@ -11,7 +14,8 @@ from typing import NamedTuple
 
 from unfog import validation
 from unfog.channel.knowledge import Knowledge
-from unfog.maths.arrays import Array, matvec
+from unfog.maths.arrays import Array, diagonal_matrix, matvec
+from unfog.maths.linalg import inverse, product
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +41,22 @@ class FromEither:
         """What one observation says of the bias."""
         return sight(known, known.noise_cov if self.pairs else known.context_cov + known.noise_cov)
 
+    def own_sight(self, sight: "Sight", context_cov: Array, noise: Array) -> "Sight":
+        """What an observation with this noise covariance (..., d, d) says of the bias."""
+        precision = inverse(noise if self.pairs else context_cov + noise)
+        coordinates = product(sight.basis.mT, precision)
+        return sight._replace(own=Own(coordinates, product(coordinates, sight.basis)))
+
     def observation(self, mean: Array, noisy: Array, context: Array) -> Array:
         """An observation of the bias, from mu_c, chat_t and, where it is shown, c_t."""
         return noisy - context if self.pairs else noisy - mean
+
+
+class Own(NamedTuple):
+    """What an observation of another precision E says of the bias, in the same coordinates."""
+
+    coordinates: Array  # (..., d, d)  W'E
+    information: Array  # (..., d, d)  W'E W
 
 
 class Sight(NamedTuple):
@@ -48,6 +65,18 @@ class Sight(NamedTuple):
     basis: Array  # (d, d)  W
     coordinates: Array  # (d, d)  W'E
     rates: Array  # (d,)    f
+    own: Own | tuple[()] = ()  # of the observation at hand, if its precision is another
+
+
+class Information(NamedTuple):
+    """What all observations of other precisions say of the bias."""
+
+    precision: Array  # (..., d, d)  F
+    natural_mean: Array  # (..., d)  sum W'E o
+
+    def plus(self, other: "Information") -> "Information":
+        """The sum of both."""
+        return Information(self.precision + other.precision, self.natural_mean + other.natural_mean)
 
 
 class Tally(NamedTuple):
@@ -55,6 +84,7 @@ class Tally(NamedTuple):
 
     seen: Array  # (...,)    how many; one number where all trials of a batch have seen equally many
     total: Array  # (..., d)  their sum
+    others: Information | tuple[()] = ()  # those of other precisions
 
 
 class Weighed(NamedTuple):
@@ -62,6 +92,7 @@ class Weighed(NamedTuple):
 
     seen: Array  # (...,)
     total: Array  # (..., d)
+    others: Information | tuple[()]
     mean: Array  # (..., d)     g
     cov: Array  # (..., d, d)  S
 
@@ -82,9 +113,13 @@ def nothing_seen(sight: Sight) -> Tally:
     return Tally(xp.zeros_like(sight.rates[0]), xp.zeros_like(sight.rates))
 
 
-def add(tally: Tally | Weighed, observation: Array) -> Tally:
+def add(sight: Sight, tally: Tally | Weighed, observation: Array) -> Tally:
     """The tally after one more observation (..., d)."""
-    return Tally(tally.seen + 1, tally.total + observation)
+    if not isinstance(sight.own, Own):
+        return Tally(tally.seen + 1, tally.total + observation, tally.others)
+    one = Information(sight.own.information, matvec(sight.own.coordinates, observation))
+    others = tally.others.plus(one) if isinstance(tally.others, Information) else one
+    return Tally(tally.seen, tally.total, others)
 
 
 def with_belief(sight: Sight, tally: Tally) -> Weighed:
@@ -96,6 +131,11 @@ def belief(sight: Sight, tally: Tally | Weighed) -> tuple[Array, Array]:
     """The mean g (..., d) and covariance S (..., d, d) of the bias."""
     if isinstance(tally, Weighed):
         return tally.mean, tally.cov
+    if isinstance(tally.others, Information):
+        precision = diagonal_matrix(1 + tally.seen[..., None] * sight.rates) + tally.others.precision
+        spread = product(sight.basis, inverse(precision))
+        natural_mean = matvec(sight.coordinates, tally.total) + tally.others.natural_mean
+        return matvec(spread, natural_mean), product(spread, sight.basis.mT)
     shrunk = sight.basis / (1 + tally.seen[..., None] * sight.rates)[..., None, :]
     return matvec(shrunk, matvec(sight.coordinates, tally.total)), shrunk @ sight.basis.mT
 

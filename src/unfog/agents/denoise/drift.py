@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import validation
-from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege
+from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege, TakesNoise
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import spread
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
-from unfog.maths.arrays import Array, matvec
-from unfog.maths.linalg import product, solve
+from unfog.maths.arrays import Array, diagonal_matrix, matvec
+from unfog.maths.linalg import inverse, product, solve
 
 
 class Parameters(NamedTuple):
@@ -18,7 +18,7 @@ class Parameters(NamedTuple):
 
     mean: Array  # (d,)    mu_c
     context_cov: Array  # (d, d)  Sigma_c
-    noisy_cov: Array  # (d, d)  Sigma_c + Sigma_n
+    noisy_cov: Array  # (..., d, d)  Sigma_c + Sigma_n
     sight: bias.Sight
 
 
@@ -27,10 +27,11 @@ class State(NamedTuple):
 
     mean: Array  # (..., d)
     variance: Array  # (..., d), or (d,) where all trials of a batch share it
+    cov: Array | tuple[()] = ()  # (..., d, d)  in place of the variance, after a reading's own noise
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drift(bias.FromEither, Denoiser, PredictsReading, KnowsBias):
+class Drift(bias.FromEither, Denoiser, PredictsReading, KnowsBias, TakesNoise):
     """Denoise while the bias walks, gamma_t = gamma_{t-1} + N(0, Q): the Kalman filter.
 
     Before round t the bias is believed to be N(g, S). What the round shows of it, and the step after that,
@@ -42,6 +43,7 @@ class Drift(bias.FromEither, Denoiser, PredictsReading, KnowsBias):
     and c_t given chat_t and all before it is what `exact` has it to be with this g and S. Q is a share of the
     prior's covariance, Q = step Sigma_gamma, so that the coordinates in which E and Sigma_gamma are diagonal
     (denoise/bias.py) serve Q too: d numbers stand for S, which the count alone decides and all trials share.
+    From the first reading with a noise of its own on, whose E is another, S is a matrix of each trial.
     With step = 0 this is `exact`. R. E. Kalman, *A New Approach to Linear Filtering and Prediction Problems*.
 
     Settings
@@ -73,6 +75,12 @@ class Drift(bias.FromEither, Denoiser, PredictsReading, KnowsBias):
         noisy_cov = known.context_cov + known.noise_cov
         return Parameters(known.context_mean, known.context_cov, noisy_cov, self.sight(known))
 
+    def with_noise(self, parameters: Parameters, noise: Array) -> Parameters:
+        """The covariances of a reading with this noise."""
+        cov = parameters.context_cov
+        own = self.own_sight(parameters.sight, cov, noise)
+        return Parameters(parameters.mean, cov, cov + noise, own)
+
     def start(self, parameters: Parameters) -> State:
         """The prior, which has no step before it."""
         rates = parameters.sight.rates
@@ -93,9 +101,23 @@ class Drift(bias.FromEither, Denoiser, PredictsReading, KnowsBias):
     def update(self, parameters: Parameters, state: State, noisy: Array, context: Array) -> State:
         """One more observation of the bias, and its next step."""
         sight, observation = parameters.sight, self.observation(parameters.mean, noisy, context)
+        if isinstance(sight.own, bias.Own) or not isinstance(state.cov, tuple):
+            return self._update_cov(sight, state, observation)
         variance = state.variance / (1 + state.variance * sight.rates)
         surprise = matvec(sight.coordinates, observation) - sight.rates * state.mean
         return State(state.mean + variance * surprise, variance + self.step)
+
+    def _update_cov(self, sight: bias.Sight, state: State, observation: Array) -> State:
+        """The same, with the whole covariance of the bias."""
+        xp = observation.__array_namespace__()
+        coordinates, information = sight.coordinates, diagonal_matrix(sight.rates)
+        if isinstance(sight.own, bias.Own):
+            coordinates, information = sight.own
+        before = diagonal_matrix(state.variance) if isinstance(state.cov, tuple) else state.cov
+        cov = inverse(inverse(before) + information)
+        surprise = matvec(coordinates, observation) - matvec(information, state.mean)
+        after = cov + self.step * xp.eye(cov.shape[-1], dtype=cov.dtype)
+        return State(state.mean + matvec(cov, surprise), xp.linalg.diagonal(after), after)
 
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """The belief after the last step of the bias."""
@@ -105,4 +127,6 @@ class Drift(bias.FromEither, Denoiser, PredictsReading, KnowsBias):
 def _bias_moments(parameters: Parameters, state: State) -> tuple[Array, Array]:
     """Mean g and covariance S of the bias."""
     basis = parameters.sight.basis
+    if not isinstance(state.cov, tuple):
+        return matvec(basis, state.mean), product(product(basis, state.cov), basis.mT)
     return matvec(basis, state.mean), basis * state.variance[..., None, :] @ basis.mT

@@ -3,9 +3,18 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.base import Denoiser, Hindsight, KnowsBias, Precomputes, PredictsReading, Privilege, Rewinds
+from unfog.agents.base import (
+    Denoiser,
+    Hindsight,
+    KnowsBias,
+    Precomputes,
+    PredictsReading,
+    Privilege,
+    Rewinds,
+    TakesNoise,
+)
 from unfog.agents.denoise import bias
-from unfog.channel.knowledge import Knowledge, Shrinkage, known_shrinkage, posterior_mean
+from unfog.channel.knowledge import Knowledge, Shrinkage, known_shrinkage, posterior_mean, shrinkage
 from unfog.features import Context
 from unfog.maths.arrays import Array, matvec
 from unfog.maths.linalg import product, solve
@@ -16,13 +25,13 @@ class Parameters(NamedTuple):
 
     mean: Array  # (d,)    mu_c
     context_cov: Array  # (d, d)  Sigma_c
-    noisy_cov: Array  # (d, d)  Sigma_c + Sigma_n
+    noisy_cov: Array  # (..., d, d)  Sigma_c + Sigma_n
     sight: bias.Sight
     shrinkage: Shrinkage  # the posterior of c given chat and the bias
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exact(bias.FromEither, Denoiser, PredictsReading, KnowsBias, Precomputes, Rewinds):
+class Exact(bias.FromEither, Denoiser, PredictsReading, KnowsBias, Precomputes, Rewinds, TakesNoise):
     """Exact denoising: the posterior of c_t given every measurement up to and including chat_t.
 
     With gamma ~ N(g, S) from rounds before t, chat_t = c_t + gamma + n_t is jointly Gaussian with c_t, so
@@ -30,7 +39,8 @@ class Exact(bias.FromEither, Denoiser, PredictsReading, KnowsBias, Precomputes, 
         c_t ~ N(mu_c + J (chat_t - mu_c - g),  Sigma_c - J Sigma_c),   J = Sigma_c (Sigma_c + Sigma_n + S)^-1
 
     The plug-in differs in the gain: it shrinks as if gamma were g for certain. J depends on the counts alone,
-    so its one d x d solve a round is shared by all trials.
+    so its one d x d solve a round is shared by all trials. If a reading has a noise of its own, that is its
+    Sigma_n here, and what it says of gamma has the weight of that noise.
 
     Settings
     --------
@@ -55,6 +65,12 @@ class Exact(bias.FromEither, Denoiser, PredictsReading, KnowsBias, Precomputes, 
         return Parameters(
             known.context_mean, known.context_cov, noisy_cov, self.sight(known), known_shrinkage(known)
         )
+
+    def with_noise(self, parameters: Parameters, noise: Array) -> Parameters:
+        """The covariances of a reading with this noise."""
+        cov = parameters.context_cov
+        own = self.own_sight(parameters.sight, cov, noise)
+        return Parameters(parameters.mean, cov, cov + noise, own, shrinkage(parameters.mean, cov, noise))
 
     def start(self, parameters: Parameters) -> bias.Tally:
         """Nothing observed yet."""
@@ -81,11 +97,11 @@ class Exact(bias.FromEither, Denoiser, PredictsReading, KnowsBias, Precomputes, 
 
     def update(self, parameters: Parameters, state: bias.Tally, noisy: Array, context: Array) -> bias.Tally:
         """One more observation of the bias."""
-        return bias.add(state, self.observation(parameters.mean, noisy, context))
+        return bias.add(parameters.sight, state, self.observation(parameters.mean, noisy, context))
 
     def hindsight(self, parameters: Parameters, state: bias.Tally | bias.Weighed, noisy: Array) -> Hindsight:
         """What all measurements say of the bias, this round's noisy context included."""
-        tally = bias.add(state, noisy - parameters.mean)
+        tally = bias.add(parameters.sight, state, noisy - parameters.mean)
         return Hindsight(parameters.shrinkage, *bias.belief(parameters.sight, tally))
 
     def unbiased(self, parameters: Parameters, noisy: Array) -> Array:
@@ -101,12 +117,13 @@ class Exact(bias.FromEither, Denoiser, PredictsReading, KnowsBias, Precomputes, 
 class PluginParameters(NamedTuple):
     """The channel, and how its bias shows."""
 
+    context_cov: Array  # (d, d)  Sigma_c
     shrinkage: Shrinkage
     sight: bias.Sight
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlugIn(bias.FromEither, Denoiser, KnowsBias):
+class PlugIn(bias.FromEither, Denoiser, KnowsBias, TakesNoise):
     """Plug-in denoising: the bias integrated out under the belief of the *past* rounds (Algorithms 1 and 2).
 
     With gamma ~ N(g, S) from rounds before t, and the gain B as with the bias known,
@@ -137,7 +154,13 @@ class PlugIn(bias.FromEither, Denoiser, KnowsBias):
 
     def setup(self, known: Knowledge, privilege: Privilege | None) -> PluginParameters:
         """The gain, and the coordinates of the bias."""
-        return PluginParameters(known_shrinkage(known), self.sight(known))
+        return PluginParameters(known.context_cov, known_shrinkage(known), self.sight(known))
+
+    def with_noise(self, parameters: PluginParameters, noise: Array) -> PluginParameters:
+        """The gain for a reading with this noise."""
+        cov = parameters.context_cov
+        own = self.own_sight(parameters.sight, cov, noise)
+        return PluginParameters(cov, shrinkage(parameters.shrinkage.mean, cov, noise), own)
 
     def start(self, parameters: PluginParameters) -> bias.Tally:
         """Nothing observed yet."""
@@ -154,7 +177,8 @@ class PlugIn(bias.FromEither, Denoiser, KnowsBias):
         self, parameters: PluginParameters, state: bias.Tally, noisy: Array, context: Array
     ) -> bias.Tally:
         """One more observation of the bias."""
-        return bias.add(state, self.observation(parameters.shrinkage.mean, noisy, context))
+        observation = self.observation(parameters.shrinkage.mean, noisy, context)
+        return bias.add(parameters.sight, state, observation)
 
     def bias(self, parameters: PluginParameters, state: bias.Tally) -> tuple[Array, Array]:
         """The belief from all observations of the bias."""

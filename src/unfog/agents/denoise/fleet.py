@@ -12,6 +12,7 @@ from unfog.agents.base import (
     PoolsUnits,
     Privilege,
     ScalesContexts,
+    TakesNoise,
 )
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context
@@ -33,6 +34,8 @@ WITHIN, SPREAD, DEVICES = (
     3.0,
     4.0,
 )  # what is assumed counts as so many readings, units, units with truths
+MOST_WEIGHT = 1e6  # of a pair, relative to one whose reading is as noisy as told
+ROUNDING = 1e-9  # of a sum of weights
 FIRST = 2.0  # readings for which the first guess of the spread counts: four times the noise
 
 
@@ -45,38 +48,72 @@ class Parameters(NamedTuple):
     within: Array  # (d,)  variance of true contexts within units
     persons: Array  # (d,)  variance of persons' offsets
     devices: Array  # (d,)  variance of devices' offsets
+    reading: Array  # (..., d)  variance of the noise of the reading at hand
+    excess: Array  # (..., d)  by how much that is more than told
+    weight: Array  # (..., d)  what the reading counts for offsets; for the pool its square
+    precision: Array  # (..., d)  of the reading less its truth, relative to the told one
 
 
 class Pool(NamedTuple):
-    """Sums over all units, of readings less `origin`; each (..., d)."""
+    """Sums over all units, of readings less `origin`, by their weights w; each (..., d)."""
 
     origin: Array  # the first reading; zero before
-    number: Array  # readings, N
+    number: Array  # readings, N: sum of w
     total: Array
     square: Array
+    squares: Array  # sum of w^2
+    excess: Array  # sum of w r, of noise r beyond what is told
+    excesses: Array  # sum of w^2 r
     units: Array  # with a reading, U
     between: Array  # sum of n_u times the squared mean of the unit
     sizes: Array  # sum of n_u squared
+    means: Array  # sum over units of sum w^2 / n_u: U, where all weights are 1
+    mean_excess: Array  # sum over units of sum w^2 r / n_u
     lagged: Array  # sum of the lag-one products of residuals within units
+    links: Array  # sum of the weights of these products
     paired: Array  # units with a reading and its true value
     offset: Array  # sum over these of the mean of reading less truth
     offset_square: Array
     offset_noise: Array  # sum over these of one over the number of pairs
 
 
+class Readings(NamedTuple):
+    """Sums over readings by their weights w; each (..., d)."""
+
+    number: Array  # sum of w
+    total: Array
+    squares: Array  # sum of w^2
+    excess: Array  # sum of w^2 r, of noise r beyond what is told
+
+    def plus(self, value: Array, weight: Array, excess: Array, sign: int = 1) -> "Readings":
+        """The sums with one reading more, or less."""
+        square = sign * weight * weight
+        return Readings(
+            self.number + sign * weight,
+            self.total + sign * weight * value,
+            self.squares + square,
+            self.excess + square * excess,
+        )
+
+    def variance(self, variance: Array) -> Array:
+        """The variance of their mean, times their number, where a reading of weight 1 has this one."""
+        return variance * _ratio(self.squares, self.number) + _ratio(self.excess, self.number)
+
+
 class Own(NamedTuple):
     """Sums of one unit; each (..., d)."""
 
-    number: Array
-    total: Array
-    first: Array
+    readings: Readings  # by the weights of the pool
+    alone: Readings  # whose true value is not known, by the weights of offsets
     last: Array
-    product: Array  # of neighbouring readings
+    last_weight: Array
+    product: Array  # of neighbouring readings, by the root of their weights' product
+    neighbours: Array  # likewise, the sum of both
+    links: Array  # the sum of these roots
     truths: Array  # true values
     truth: Array  # their sum
-    pairs: Array  # readings whose true value is known
-    paired: Array  # their sum
-    error: Array  # sum of reading less truth
+    pairs: Array  # readings whose true value is known, by precision relative to that of the told noise
+    error: Array  # likewise, sum of reading less truth
 
 
 class Moments(NamedTuple):
@@ -91,7 +128,7 @@ class Moments(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
+class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects, TakesNoise):
     """Denoise, told how noisy one reading is, with everything else from the readings of all units.
 
     A unit is a person with a device. Coordinate by coordinate its readings are
@@ -118,6 +155,13 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
     Contexts that persist look like offsets. With the lag-one correlation r of residuals within units, n
     readings count as n (1 - r) / (1 + r) in B, at least as one. With fewer than five units B is not estimated
     but assumed to be W / 5. Noise counts as 0.95 W at most. A coordinate with noise 0 is exact.
+
+    A reading with a noise of its own is denoised with that. In the sums it has a weight: the told variance
+    within units and the told noise, over that variance and its own noise; 3 noise stands for the first where
+    it is to be learnt, since weights never change. In sums over all units it has the square of that, as suits
+    variances. All moments allow for the weights and for noise that is not as told: their expectations are as
+    without. What is known of a unit's offsets is exact given the weighted mean of its readings; nothing more
+    can be known of them if the variance within units is told.
 
     S. R. Searle, G. Casella and C. E. McCulloch, *Variance Components*, for the moments; M. G. Kendall, *Note
     on Bias in the Estimation of Autocorrelation*, for short series.
@@ -178,12 +222,29 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
         persons = noise * xp.nan if known.person_cov is None else xp.linalg.diagonal(known.person_cov)
         within = variance - persons
         assumed = known.context_mean, xp.where(within > 0, within, xp.nan), persons, devices
-        return Parameters(noise, xp.asarray(parts, dtype=noise.dtype), *assumed)
+        parameters = Parameters(noise, xp.asarray(parts, dtype=noise.dtype), *assumed, *[noise] * 4)
+        return self.with_noise(parameters, known.noise_cov)
+
+    def with_noise(self, parameters: Parameters, noise: Array) -> Parameters:
+        """The variances of a reading with this noise."""
+        xp = noise.__array_namespace__()
+        reading = xp.linalg.diagonal(noise)
+        return parameters._replace(
+            reading=reading,
+            excess=reading - parameters.noise,
+            weight=_weight(parameters, reading),
+            precision=_ratio(
+                parameters.noise,
+                reading.__array_namespace__().maximum(reading, parameters.noise / MOST_WEIGHT),
+            ),
+        )
 
     def start(self, parameters: Parameters) -> Pooled:
         """The sums before the first reading."""
         zero = parameters.noise * 0
-        return Pooled(Pool(*[zero] * len(Pool._fields)), Own(*[zero] * len(Own._fields)))
+        none = Readings(*[zero] * len(Readings._fields))
+        pool = Pool(*[zero] * len(Pool._fields))
+        return Pooled(pool, Own(none, none, zero, zero, zero, zero, zero, zero, zero, zero, zero))
 
     def predict(self, parameters: Parameters, state: Pooled, noisy: Array) -> Context:
         """The belief of each candidate, (..., J, d), on the scale of readings."""
@@ -197,7 +258,8 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
         prior_p, prior_b = (x * fleet.between[..., None, :] for x in (_share(1 - part), _share(part)))
         prior_p = xp.where(noise > 0, prior_p, fleet.between[..., None, :])  # exact: it is the person's
         prior_b = xp.where(noise > 0, prior_b, 0.0)
-        context_var, reading_var = _split_within(fleet, noise)
+        context_var, _ = _split_within(fleet, noise)
+        reading_var = context_var + parameters.reading
         offsets = _offsets(parameters, fleet, own, prior_p, prior_b)
         mean, gain_var = (x[..., None, :] for x in (fleet.mean, context_var))
         total = offsets.pp + 2 * offsets.pb + offsets.bb + reading_var[..., None, :]
@@ -207,7 +269,7 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
         centre = mean + offsets.p + xp.where(read, gain * surprise, 0.0)
         variance = offsets.pp + gain_var
         variance = xp.where(read, variance - gain * (offsets.pp + offsets.pb + gain_var), variance)
-        exact = (noise == 0) & read
+        exact = ((noise == 0) & (parameters.reading == 0))[..., None, :] & read
         plain = xp.where(read, value[..., None, :], mean)
         centre = xp.where(is_kept | exact, plain, centre)
         variance = xp.where(is_kept | exact, 0.0, xp.maximum(variance, 0.0))
@@ -220,31 +282,42 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
     def mean_error(self, parameters: Parameters, state: Pooled) -> Array:
         """The mean over units."""
         pool = state.pool
-        return _mean_error_of_all(parameters, pool, _mean(pool.total, pool.number))
+        return _mean_error_of_all(parameters, pool, _ratio(pool.total, pool.number))
 
     def update(self, parameters: Parameters, state: Pooled, noisy: Array, context: Any) -> Pooled:
         """The sums with one more reading."""
         xp, pool = noisy.__array_namespace__(), _with_origin(state.pool, noisy)
         own, is_read = state.own, ~xp.isnan(noisy)
-        value, one = xp.where(is_read, noisy - pool.origin, 0.0), is_read.astype(noisy.dtype)
-        is_first = is_read & (own.number == 0)
-        after = own._replace(
-            number=own.number + one,
-            total=own.total + value,
-            first=xp.where(is_first, value, own.first),
+        value, weight = xp.where(is_read, noisy - pool.origin, 0.0), is_read * parameters.weight**2
+        excess, square = parameters.excess, weight * weight
+        before, after = own.readings, own.readings.plus(value, weight, excess)
+        is_first, link = is_read & (before.number == 0), xp.sqrt(weight * own.last_weight)
+        unit = own._replace(
+            readings=after,
+            alone=own.alone.plus(value, is_read * parameters.weight, excess),
             last=xp.where(is_read, value, own.last),
-            product=own.product + xp.where(is_first, 0.0, value * own.last),
+            last_weight=xp.where(is_read, weight, own.last_weight),
+            product=own.product + link * value * own.last,
+            neighbours=own.neighbours + link * (value + own.last),
+            links=own.links + link,
         )
         pool = pool._replace(
-            number=pool.number + one,
-            total=pool.total + value,
-            square=pool.square + value * value,
+            number=pool.number + weight,
+            total=pool.total + weight * value,
+            square=pool.square + weight * value * value,
+            squares=pool.squares + square,
+            excess=pool.excess + weight * excess,
+            excesses=pool.excesses + square * excess,
             units=pool.units + is_first.astype(noisy.dtype),
-            between=pool.between + (_between(after) - _between(own)),
-            sizes=pool.sizes + (after.number**2 - own.number**2),
-            lagged=pool.lagged + (_lagged(after) - _lagged(own)),
+            between=pool.between + (_by_number(after, after.total**2) - _by_number(before, before.total**2)),
+            sizes=pool.sizes + (after.number**2 - before.number**2),
+            means=pool.means + (_by_number(after, after.squares) - _by_number(before, before.squares)),
+            mean_excess=pool.mean_excess
+            + (_by_number(after, after.excess) - _by_number(before, before.excess)),
+            lagged=pool.lagged + (_lagged(unit) - _lagged(own)),
+            links=pool.links + link,
         )
-        state = Pooled(pool, after)
+        state = Pooled(pool, unit)
         return (
             state if context is None else self.correct(parameters, state, noisy, noisy * xp.nan, context)[0]
         )
@@ -256,12 +329,13 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects):
         xp, (pool, own) = noisy.__array_namespace__(), state
         is_new = xp.isnan(before) & ~xp.isnan(after) & (pool.number > 0) & (parameters.noise > 0)
         is_pair = is_new & ~xp.isnan(noisy)
+        value, precision = xp.where(is_pair, noisy - pool.origin, 0.0), is_pair * parameters.precision
         new = own._replace(
             truths=own.truths + is_new,
             truth=own.truth + xp.where(is_new, after - pool.origin, 0.0),
-            pairs=own.pairs + is_pair,
-            paired=own.paired + xp.where(is_pair, noisy - pool.origin, 0.0),
-            error=own.error + xp.where(is_pair, noisy - after, 0.0),
+            alone=own.alone.plus(value, is_pair * parameters.weight, parameters.excess, sign=-1),
+            pairs=own.pairs + precision,
+            error=own.error + xp.where(is_pair, precision * (noisy - after), 0.0),
         )
         pool = pool._replace(
             paired=pool.paired + (is_pair & (own.pairs == 0)),
@@ -291,15 +365,17 @@ def moments(parameters: Parameters, pool: Pool) -> Moments:
     """What the sums say of the fleet, and what is told of it."""
     xp, noise = pool.number.__array_namespace__(), parameters.noise
     number, units = pool.number, pool.units
-    mean = _mean(pool.total, number)
-    about = xp.maximum(pool.square - number * mean**2, 0.0)
-    spread = (about + FIRST * 4 * noise) / (xp.maximum(number - 1, 0.0) + FIRST)
-    within = xp.maximum(pool.square - pool.between, 0.0)
-    free = xp.maximum(number - units, 0.0)
+    mean = _ratio(pool.total, number)
+    squares, excess = _ratio(pool.squares, number), _ratio(pool.excesses, number)
+    about = xp.maximum(pool.square - number * mean**2 - (pool.excess - excess), 0.0)
+    spread = (about + FIRST * 4 * noise) / (xp.maximum(number - squares, 0.0) + FIRST)
+    within = xp.maximum(pool.square - pool.between - (pool.excess - pool.mean_excess), 0.0)
+    free = xp.maximum(number - pool.means, 0.0)
     within_var = _prefer_known(parameters.within + noise, (within + WITHIN * spread) / (free + WITHIN))
     inflation = _inflation(pool, within, free)
-    excess = pool.between - number * mean**2 - xp.maximum(units - 1, 0.0) * within_var * inflation
-    estimate = xp.maximum(_ratio(excess, number - _mean(pool.sizes, number)), 0.0)
+    by_chance = xp.maximum(pool.means - squares, 0.0) * within_var * inflation + (pool.mean_excess - excess)
+    apart = pool.between - number * mean**2 - by_chance
+    estimate = xp.maximum(_ratio(apart, number - _ratio(pool.sizes, number)), 0.0)
     is_estimated = (units >= FEWEST) & (number > 2 * units)
     raw = xp.where(is_estimated, estimate, ASSUMED * within_var)
     between = (xp.maximum(raw, 1e-6 * within_var) * units + ASSUMED * within_var * SPREAD) / (units + SPREAD)
@@ -347,7 +423,7 @@ def _inflation(pool: Pool, within: Array, free: Array) -> Array:
     """By how much persistence inflates the variance of a unit's mean: (1 + r) / (1 - r), at least 1."""
     xp = pool.number.__array_namespace__()
     size = _mean(pool.number, pool.units)
-    raw = _ratio(pool.lagged, within)
+    raw = _ratio(pool.lagged * _ratio(free, pool.links), within)
     # The mean of the estimate for a series of n readings is about r - (1 + 4 r) / n.
     corrected = (raw + _ratio(1.0, size)) / xp.maximum(1 - 4 * _ratio(1.0, size), 0.2)
     correlation = xp.where(size >= FEWEST, xp.clip(corrected, 0.0, 0.99), 0.0)
@@ -377,9 +453,9 @@ def _offsets(parameters: Parameters, fleet: Moments, own: Own, prior_p: Array, p
     """The belief about a unit's two offsets, from its readings, its truths and its pairs."""
     xp, noise = parameters.noise.__array_namespace__(), parameters.noise
     context_var, reading_var = _split_within(fleet, noise)
-    alone = xp.maximum(own.number - own.pairs, 0.0)
-    rest = own.total - own.paired - alone * fleet.mean
-    by_reading, by_sum = _ratio(alone, reading_var), _ratio(rest, reading_var)
+    variance = xp.where(own.alone.number > ROUNDING, own.alone.variance(reading_var), 0.0)
+    by_reading = _ratio(own.alone.number, variance)
+    by_sum = _ratio(own.alone.total - own.alone.number * fleet.mean, variance)
     person = _ratio(own.truths, context_var)
     person_sum = _ratio(own.truth + own.truths * (fleet.shift - fleet.mean), context_var)
     device = _ratio(own.pairs, noise)
@@ -402,20 +478,28 @@ def _with_origin(pool: Pool, noisy: Array) -> Pool:
     return pool._replace(origin=xp.where(is_first, noisy, pool.origin))
 
 
-def _between(own: Own) -> Array:
-    """N times the squared mean."""
-    return _mean(own.total**2, own.number)
+def _weight(parameters: Parameters, reading: Array) -> Array:
+    """What a reading counts, relative to one that is as noisy as told; always the same for the same noise."""
+    xp, noise = reading.__array_namespace__(), parameters.noise
+    context_var = _prefer_known(parameters.within, xp.where(noise > 0, 3 * noise, reading))
+    usual, variance = context_var + noise, context_var + reading
+    weight: Array = xp.where(usual == variance, 1.0, _ratio(usual, variance))
+    return weight
+
+
+def _by_number(readings: Readings, total: Array) -> Array:
+    """A sum of one unit over the number of its readings."""
+    return _ratio(total, readings.number)
 
 
 def _lagged(own: Own) -> Array:
-    """The sum of products of neighbouring residuals about the unit's mean."""
-    xp = own.number.__array_namespace__()
-    mean, pairs = _mean(own.total, own.number), xp.maximum(own.number - 1, 0.0)
-    return own.product - mean * (2 * own.total - own.first - own.last) * (own.number > 1) + pairs * mean**2
+    """The sum of products of neighbouring residuals about the unit's mean, by their weights."""
+    mean = _ratio(own.readings.total, own.readings.number)
+    return own.product - mean * own.neighbours + own.links * mean**2
 
 
 def _mean_error(own: Own) -> Array:
-    return _mean(own.error, own.pairs)
+    return _ratio(own.error, own.pairs)
 
 
 def _mean(total: Array, number: Array) -> Array:

@@ -11,6 +11,7 @@ from unfog.agents.base import (
     KnowsBias,
     PredictsReading,
     Privilege,
+    TakesNoise,
     is_news,
 )
 from unfog.agents.denoise import bias
@@ -27,11 +28,11 @@ class Parameters(NamedTuple):
 
     mean: Array  # (d,)    mu_c
     context_cov: Array  # (d, d)  Sigma_c
-    noise_cov: Array  # (d, d)  Sigma_n
+    noise_cov: Array  # (..., d, d)  Sigma_n
     precision: Array  # (d, d)  of the bias, to begin with
-    alone: Array  # (d, d)  (Sigma_c + Sigma_n)^-1
-    paired: Array  # (d, d)  Sigma_n^-1
-    variance: Array  # (d,)  of a reading's coordinates, before any
+    alone: Array  # (..., d, d)  (Sigma_c + Sigma_n)^-1
+    paired: Array  # (..., d, d)  Sigma_n^-1
+    variance: Array  # (..., d)  of a reading's coordinates, before any
 
 
 class State(NamedTuple):
@@ -50,7 +51,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Incomplete(FromEither, Denoiser, PredictsReading, ForecastsReading, Corrects, KnowsBias):
+class Incomplete(FromEither, Denoiser, PredictsReading, ForecastsReading, Corrects, KnowsBias, TakesNoise):
     """Denoise from incomplete records: coordinates lost, true contexts known late, in any order, or in part.
 
     Of a round the coordinates o of chat were measured, and by now the coordinates k of the true context may
@@ -65,6 +66,8 @@ class Incomplete(FromEither, Denoiser, PredictsReading, ForecastsReading, Correc
     Q) from all rounds, this one included, the context of a round is, exactly,
 
         N(m + C E (chat - m - g),  C - C E C + C E Q E C).
+
+    The Sigma_n of a round is that of its reading, if that one has a noise of its own.
 
     Mostly nothing was lost, and of a context all is known or nothing: then E is one of two matrices made
     once. Nothing lost and nothing known, this is `exact`; everything known, `exact` with pairs. To know more
@@ -100,6 +103,17 @@ class Incomplete(FromEither, Denoiser, PredictsReading, ForecastsReading, Correc
         variance = xp.linalg.diagonal(known.context_cov + known.noise_cov + known.bias_cov)
         channel = known.context_mean, known.context_cov, known.noise_cov
         return Parameters(*channel, precision, alone, paired, variance)
+
+    def with_noise(self, parameters: Parameters, noise: Array) -> Parameters:
+        """The covariances of a reading with this noise."""
+        xp = noise.__array_namespace__()
+        more = xp.linalg.diagonal(noise) - xp.linalg.diagonal(parameters.noise_cov)
+        return parameters._replace(
+            noise_cov=noise,
+            alone=inverse(parameters.context_cov + noise),
+            paired=inverse(noise),
+            variance=parameters.variance + more,
+        )
 
     def start(self, parameters: Parameters) -> State:
         """The prior."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from unfog import validation
-from unfog.agents.base import Denoiser, KnowsBias, Parameters, PredictsReading, Privilege
+from unfog.agents.base import Denoiser, KnowsBias, Parameters, PredictsReading, Privilege, TakesNoise
 from unfog.agents.denoise import bias
 from unfog.channel import deconvolution
 from unfog.channel.knowledge import Knowledge
@@ -22,8 +22,8 @@ class Channel(NamedTuple):
     """What a noisy context is made of, by its moments."""
 
     mean: Array  # (d,)    of contexts
-    noisy_cov: Array  # (d, d)  of contexts and noise together
-    noise_cov: Array  # (d, d)  Sigma_n
+    noisy_cov: Array  # (..., d, d)  of contexts and noise together
+    noise_cov: Array  # (..., d, d)  Sigma_n
     bias_cov: Array  # (d, d)  Sigma_gamma
 
 
@@ -35,7 +35,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filtered(bias.FromEither, Denoiser, PredictsReading, KnowsBias):
+class Filtered(bias.FromEither, Denoiser, PredictsReading, KnowsBias, TakesNoise):
     """What such denoisers share: the belief about the bias, one Gaussian that is kept by its moments.
 
     With gamma ~ N(g, S) from rounds before t, and contexts that are a mixture, the posterior of gamma given
@@ -58,6 +58,12 @@ class Filtered(bias.FromEither, Denoiser, PredictsReading, KnowsBias):
     @abstractmethod
     def seen(self, parameters: Any, state: State, noisy: Array) -> tuple[Context, State]:
         """The moments of the context, and of the bias, given a noisy context (..., d)."""
+
+    def with_noise(self, parameters: Parameters, noise: Array) -> Parameters:
+        """The channel of a reading with this noise."""
+        channel: Channel = parameters.channel
+        noisy_cov = channel.noisy_cov - channel.noise_cov + noise
+        return parameters._replace(channel=channel._replace(noisy_cov=noisy_cov, noise_cov=noise))
 
     def start(self, parameters: Parameters) -> State:
         """The prior."""

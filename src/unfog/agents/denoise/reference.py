@@ -3,25 +3,27 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege, SeesBias
+from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege, SeesBias, TakesNoise
 from unfog.agents.denoise.bias import known_belief
-from unfog.channel.knowledge import Knowledge, Shrinkage, known_shrinkage, posterior_mean
+from unfog.channel.knowledge import Knowledge, Shrinkage, known_shrinkage, posterior_mean, shrinkage
 from unfog.features import Context
 from unfog.maths import mixture
 from unfog.maths.arrays import Array
+from unfog.maths.linalg import inverse
 from unfog.maths.mixture import Points
 
 
 class Parameters(NamedTuple):
     """The channel, bias included."""
 
+    context_cov: Array  # (d, d)
     shrinkage: Shrinkage
     bias: Array  # (..., d)
-    variance: Array  # (d,)  of a noisy context's coordinates
+    variance: Array  # (..., d)  of a noisy context's coordinates
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownBias(Denoiser, PredictsReading, KnowsBias, SeesBias):
+class KnownBias(Denoiser, PredictsReading, KnowsBias, SeesBias, TakesNoise):
     """Denoise with the bias known (TS_oracle in the paper).
 
         c_t ~ N(mu_c + B (chat_t - mu_c - gamma),  Sigma_c - B Sigma_c),   B = Sigma_c (Sigma_c + Sigma_n)^-1
@@ -52,7 +54,13 @@ class KnownBias(Denoiser, PredictsReading, KnowsBias, SeesBias):
             raise ValueError("known_bias needs a privilege: it must be shown the bias")
         xp = known.context_cov.__array_namespace__()
         variance = xp.linalg.diagonal(known.context_cov + known.noise_cov)
-        return Parameters(known_shrinkage(known), privilege.bias, variance)
+        return Parameters(known.context_cov, known_shrinkage(known), privilege.bias, variance)
+
+    def with_noise(self, parameters: Parameters, noise: Array) -> Parameters:
+        """The gain for a reading with this noise."""
+        xp, cov = noise.__array_namespace__(), parameters.context_cov
+        gain = shrinkage(parameters.shrinkage.mean, cov, noise)
+        return Parameters(cov, gain, parameters.bias, xp.linalg.diagonal(cov + noise))
 
     def with_bias(self, parameters: Parameters, bias: Array) -> Parameters:
         """The bias of this round, where it drifts."""
@@ -76,14 +84,15 @@ class AtomsParameters(NamedTuple):
     """The channel, bias included, and what contexts there are."""
 
     points: Points
-    precision: Array  # (d, d)  Sigma_n^-1
+    precision: Array  # (..., d, d)  Sigma_n^-1
     bias: Array  # (..., d)
     mean: Array  # (d,)  of a noisy context without its bias
-    variance: Array  # (d,)
+    context_var: Array  # (d,)
+    variance: Array  # (..., d)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownBiasAtoms(Denoiser, PredictsReading, KnowsBias, SeesBias):
+class KnownBiasAtoms(Denoiser, PredictsReading, KnowsBias, SeesBias, TakesNoise):
     """Denoise with the bias known where contexts are drawn from a sample: the discrete posterior over its
     atoms.
 
@@ -118,9 +127,15 @@ class KnownBiasAtoms(Denoiser, PredictsReading, KnowsBias, SeesBias):
         if privilege is None or known.contexts is None:
             raise ValueError(f"{self.name} must be shown the bias, and a sample of contexts")
         xp = known.noise_cov.__array_namespace__()
-        variance = known.contexts.var(0) + xp.linalg.diagonal(known.noise_cov)
+        mean, variance = known.contexts.mean(0), known.contexts.var(0)
         channel = xp.linalg.inv(known.noise_cov), privilege.bias
-        return AtomsParameters(mixture.points(known.contexts), *channel, known.contexts.mean(0), variance)
+        reading = variance + xp.linalg.diagonal(known.noise_cov)
+        return AtomsParameters(mixture.points(known.contexts), *channel, mean, variance, reading)
+
+    def with_noise(self, parameters: AtomsParameters, noise: Array) -> AtomsParameters:
+        """The precision of a reading with this noise."""
+        variance = parameters.context_var + noise.__array_namespace__().linalg.diagonal(noise)
+        return parameters._replace(precision=inverse(noise), variance=variance)
 
     def with_bias(self, parameters: AtomsParameters, bias: Array) -> AtomsParameters:
         """The bias of this round, where it drifts."""
@@ -142,7 +157,7 @@ class KnownBiasAtoms(Denoiser, PredictsReading, KnowsBias, SeesBias):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identity(Denoiser):
+class Identity(Denoiser, TakesNoise):
     """Believe the measurement: c_t = chat_t, with certainty (TS_naive in the paper).
 
     It has no settings, and remembers nothing.
@@ -167,13 +182,17 @@ class Identity(Denoiser):
         xp = known.context_cov.__array_namespace__()
         return xp.zeros_like(known.context_cov)
 
+    def with_noise(self, parameters: Array, noise: Array) -> Array:
+        """The same: readings are believed however noisy they are."""
+        return parameters
+
     def predict(self, parameters: Array, state: tuple[()], noisy: Array) -> Context:
         """The measurement itself."""
         return Context(noisy, parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PriorOnly(Denoiser):
+class PriorOnly(Denoiser, TakesNoise):
     """Ignore the measurement: c_t ~ N(mu_c, Sigma_c) in every round (TS_kk, a baseline of ours).
 
     After Kirschner and Krause, *Stochastic Bandits with Context Distributions*, where the agent is shown the
@@ -198,6 +217,10 @@ class PriorOnly(Denoiser):
     def setup(self, known: Knowledge, privilege: Privilege | None) -> Context:
         """The context's law."""
         return Context(known.context_mean, known.context_cov)
+
+    def with_noise(self, parameters: Context, noise: Array) -> Context:
+        """The same: readings are ignored."""
+        return parameters
 
     def predict(self, parameters: Context, state: tuple[()], noisy: Array) -> Context:
         """The context's law, whatever was measured; the mean takes the batch axes of the measurement."""

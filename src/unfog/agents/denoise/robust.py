@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from unfog import validation
-from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege
+from unfog.agents.base import Denoiser, KnowsBias, PredictsReading, Privilege, TakesNoise
 from unfog.agents.denoise import bias
 from unfog.agents.denoise.bias import FromEither, spread
 from unfog.channel.knowledge import Knowledge
@@ -22,7 +22,7 @@ class Parameters(NamedTuple):
     mean: Array  # (d,)    mu_c
     context_cov: Array  # (d, d)  Sigma_c
     bias_cov: Array  # (d, d)  Sigma_gamma
-    noisy_cov: Array  # (d, d)  Sigma_c + Sigma_n
+    noisy_cov: Array  # (..., d, d)  Sigma_c + Sigma_n
     noise: student.Noise
 
 
@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Robust(FromEither, Denoiser, PredictsReading, KnowsBias):
+class Robust(FromEither, Denoiser, PredictsReading, KnowsBias, TakesNoise):
     """Denoise where the noise has heavy tails: Student's t with nu degrees of freedom and scale Sigma_n.
 
     With gamma ~ N(g, S) from rounds before t, and w the precision of this round's noise (maths/student.py),
@@ -52,7 +52,8 @@ class Robust(FromEither, Denoiser, PredictsReading, KnowsBias):
     A measurement that is far off moves the belief little, and says how little for itself: the covariance
     differs between trials, unlike that of `exact`, which this denoiser becomes for large nu. With true
     contexts revealed chat_t - c_t = gamma + n_t shows the bias instead. And the bias may walk, as in
-    denoise/drift.py: with `step` more than zero step Sigma_gamma is added to S after every round.
+    denoise/drift.py: with `step` more than zero step Sigma_gamma is added to S after every round. If a
+    reading has a noise of its own, that is the scale of its t.
 
     Settings
     --------
@@ -88,6 +89,11 @@ class Robust(FromEither, Denoiser, PredictsReading, KnowsBias):
         noise = student.noise(known.noise_cov, self.nu)
         noisy_cov = known.context_cov + known.noise_cov
         return Parameters(known.context_mean, known.context_cov, known.bias_cov, noisy_cov, noise)
+
+    def with_noise(self, parameters: Parameters, noise: Array) -> Parameters:
+        """The grid for a reading with this scale of noise."""
+        noisy_cov = parameters.context_cov + noise
+        return parameters._replace(noisy_cov=noisy_cov, noise=student.noise(noise, self.nu))
 
     def start(self, parameters: Parameters) -> State:
         """The prior."""
