@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import unfog
 from tests.each import each
 from tests.evaluation.logs import World
 from unfog.evaluation.context import EvaluationContext
@@ -46,6 +47,20 @@ def test_whole_numbers_are_names_where_arms_have_such_names() -> None:
         table({"mine": np.zeros(30, int)}, evaluation)
 
 
+def test_whole_numbers_are_indices_where_the_order_of_arms_is_given() -> None:
+    """The order of a log's arms is nobody's choice: a rule that numbers them may mean others."""
+    columns = {f"context.{i}": LOG.noisy[:, i] for i in range(2)}
+    drawn = [LOG.arms[i] for i in LOG.arm]
+    log = {**columns, "arm": drawn, "reward": LOG.reward, "probability": LOG.probability}
+    rule = {"mine": np.full(30, 2)}
+    with pytest.raises(InputError, match=r"^policies.mine, row 1: the integer 2; "):
+        unfog.evaluate(log, rule)
+    found = unfog.evaluate(log, {**rule, "b": "always:b"}, arms=["c", "a", "b"], estimators="ips").value
+    assert found.sel(policy="mine").item() == found.sel(policy="b").item()
+    with pytest.raises(InputError, match=r"^policies.mine, row 1: 3; allowed: arms from 0 to 2"):
+        unfog.evaluate(log, {"mine": np.full(30, 3)}, arms=["c", "a", "b"])
+
+
 def test_fitted_takes_the_arm_that_pays_best_by_what_can_be_seen() -> None:
     """Of 3,000 rounds with little noise it finds the best arm nearly always; and no true context helps it."""
     world = World(d=2, arms=3, noise=1e-4)
@@ -65,7 +80,8 @@ def test_a_function_and_a_table_say_the_same() -> None:
     np.testing.assert_array_equal(table({"mine": given}), given)
     arms = given.argmax(axis=1)
     named = [LOG.arms[arm] for arm in arms]
-    np.testing.assert_array_equal(table({"mine": arms}), np.eye(3)[arms])
+    ordered = EvaluationContext(LOG, WORLD.channel, has_arm_order=True)
+    np.testing.assert_array_equal(table({"mine": arms}, ordered), np.eye(3)[arms])
     np.testing.assert_array_equal(table({"mine": named}), np.eye(3)[arms])
     np.testing.assert_array_equal(table({"mine": "always:c"}), table("always:c"))
 
@@ -91,7 +107,10 @@ SHORT = np.full((30, 3), 0.3)
         ({"mine": SHORT}, r"^policies.mine, row 1: "),
         ({"mine": BAD[:, :2]}, r"^policies.mine: has shape \(30, 2\); allowed: shape \(30, 3\)"),
         ({"mine": lambda noisy: noisy[:3]}, r"^policies.mine: has shape \(3, 2\); "),
-        ({"mine": np.full(30, 3)}, r"^policies.mine, row 1: 3; allowed: arms from 0 to 2"),
+        (
+            {"mine": np.full(30, 2)},
+            r"^policies.mine, row 1: the integer 2; allowed: arms by name: a, b, c; integers only",
+        ),
         ({"mine": ["a"] * 29 + ["z"]}, r"^policies.mine, row 30: '?z'?; allowed: arms: a, b, c"),
         ({"mine": np.full((30, 3), np.nan)}, r"^policies.mine"),
     ],

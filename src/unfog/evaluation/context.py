@@ -39,9 +39,14 @@ class EvaluationContext:
         features: Any = "per_arm",
         actions: Any = None,
         seed: int = 0,
+        *,
+        has_arm_order: bool = False,
     ) -> None:
-        """Check the arguments; nothing else is computed until it is needed."""
-        self.log, self.seed = log, seed
+        """Check the arguments; nothing else is computed until it is needed.
+
+        `has_arm_order`: whether the caller gave the order of arms, so that policies may number them.
+        """
+        self.log, self.seed, self.has_arm_order = log, seed, has_arm_order
         self.features = _make_map(features, actions, log)
         self.channel, self.about_channel = _find_channel(channel, log)
 

@@ -9,7 +9,7 @@
     {"mine": rule}    a function of noisy contexts (n, d) to probabilities (n, K), or to arms (n,)
     {"mine": table}   probabilities (n, K), or arms (n,)
 
-Arms of a rule are names, or whole numbers: places from 0, unless arms are called by whole numbers themselves.
+Arms of a rule are names. Integers are indices from 0 where the caller gave the order of arms, by `arms=`.
 uniform, fitted and agents choose from the arms that there were in a round. An agent that learns (`LogAgent`)
 can be valued in two ways: `teach` by the whole log, or `replay` on the rounds that come out as its own.
 """
@@ -173,7 +173,7 @@ def _make_policy(name: Any, rule: Any, evaluation: EvaluationContext) -> Policy:
         raise InputError("policies", name, "names")
     if isinstance(rule, str):
         return _make_named_policy(name, rule, evaluation)
-    return Policy(name, lambda _: _read_table(name, rule, evaluation.log))
+    return Policy(name, lambda _: _read_table(name, rule, evaluation))
 
 
 def _make_named_policy(name: str, rule: str, evaluation: EvaluationContext) -> Policy:
@@ -238,12 +238,12 @@ def _choose_always(arms: Any, log: DecisionLog) -> Array:
     return table
 
 
-def _read_table(name: str, rule: Any, log: DecisionLog) -> Array:
+def _read_table(name: str, rule: Any, evaluation: EvaluationContext) -> Array:
     """The probabilities (n, K) that a caller's function or table gives, checked."""
-    field = f"policies.{name}"
+    field, log = f"policies.{name}", evaluation.log
     values = np.asarray(rule(log.noisy) if callable(rule) else rule)
     if values.dtype.kind in "OUiu" and values.shape == (log.rounds,):
-        return _choose_always(_find_arms(field, values, log), log)
+        return _choose_always(_find_arms(field, values, evaluation), log)
     table = numbers(field, values, RULE)
     if table.shape != (log.rounds, len(log.arms)):
         raise InputError(field, f"has shape {table.shape}", f"shape {(log.rounds, len(log.arms))}: {RULE}")
@@ -251,9 +251,15 @@ def _read_table(name: str, rule: Any, log: DecisionLog) -> Array:
     return table
 
 
-def _find_arms(field: str, values: Any, log: DecisionLog) -> list[int]:
-    """Indices of arms given by name; whole numbers are indices, unless arms have such names."""
+def _find_arms(field: str, values: Any, evaluation: EvaluationContext) -> list[int]:
+    """Indices of arms given by name, or by index if the caller gave their order."""
+    log = evaluation.log
     by_index = values.dtype.kind in "iu" and not any(name.isdecimal() for name in log.arms)
+    if by_index and not evaluation.has_arm_order:
+        allowed = (
+            f"arms by name: {', '.join(log.arms)}; integers only with arms=[...], which gives their order"
+        )
+        raise InputError(f"{field}, row 1", f"the integer {values[0]}", allowed, "")
     known = {i if by_index else name: i for i, name in enumerate(log.arms)}
     arms = values.tolist() if by_index else [str(arm) for arm in values.tolist()]
     for row, arm in enumerate(arms, 1):

@@ -78,7 +78,8 @@ def evaluate(
 
     `log`: a live store or problem, a path (.unfog, .ndjson, .json, .csv), a data frame, obp's feedback.
     `policies`: names (logger, uniform, always:ARM, fitted, fitted-noisy, agents of the catalogue), or a
-    mapping from names to these, to functions of noisy contexts (n, d), or to tables of probabilities (n, K).
+    mapping from names to these, or to functions of noisy contexts (n, d), or to tables. A function or a table
+    gives names of arms (n,), or probabilities (n, K); integers for arms only if `arms` gives their order.
     `estimators`: dr, snips, ips, clipped, switch, dm; replay for agents that learn.
     `intervals`: "adaptive" for loggers that may have learnt, "plain" for those that have not.
     `channel`: what is known of the noise, as `unfog.calibrate(...).channel` says it; without it, pairs in the
@@ -103,7 +104,7 @@ def evaluate(
     decisions = read_log(
         log, columns=columns, problem=problem, arms=arms, coordinates=coordinates, probability=probability
     )
-    context = make_context(decisions, channel, features, actions, seed)
+    context = make_context(decisions, channel, features, actions, seed, has_arm_order=arms is not None)
     return evaluate_policies(
         context, policies, estimators=estimators, intervals=intervals, level=level, tick=tick
     )
@@ -131,9 +132,18 @@ def _open_store(path: Path) -> Iterator[live.Store]:
         yield store
 
 
-def make_context(log: DecisionLog, channel: Any, features: Any, actions: Any, seed: int) -> EvaluationContext:
+def make_context(
+    log: DecisionLog,
+    channel: Any,
+    features: Any,
+    actions: Any,
+    seed: int,
+    *,
+    has_arm_order: bool = False,
+) -> EvaluationContext:
     """The log with the channel, features and actions the caller gave, checked."""
-    return EvaluationContext(log, channel, features, actions, count("seed", seed, 0, MOST_SEED))
+    seed = count("seed", seed, 0, MOST_SEED)
+    return EvaluationContext(log, channel, features, actions, seed, has_arm_order=has_arm_order)
 
 
 def summary(result: "xr.Dataset") -> dict[str, Any]:
