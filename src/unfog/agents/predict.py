@@ -14,7 +14,7 @@ import numpy as np
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
 from unfog.agents.base import Parameters, State
-from unfog.agents.choose.ucb import mixed
+from unfog.agents.hedge import mix_moments
 from unfog.agents.round import Decision, Memory, Setup
 from unfog.maths.arrays import Array
 from unfog.maths.logistic import sigmoid
@@ -67,7 +67,7 @@ def reward(agent: Agent, setup: Setup, memory: Memory, decision: Decision) -> tu
     mean, variance = evidence.expected_reward(noise)
     weights = rounds.candidate_weights(memory)
     if weights is not None:
-        mean, variance = mixed(weights, mean, variance, -1)
+        mean, variance = mix_moments(weights, mean, variance, -1)
     if is_binary and learner.is_linear:
         xp = mean.__array_namespace__()
         chance = xp.clip(mean, LEAST, 1 - LEAST)

@@ -32,6 +32,7 @@ has a `clip_sd`, readings, rewards and true contexts too far from what was expec
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from unfog.agents import hedge
 from unfog.agents.agent import Agent
 from unfog.agents.base import (
     EstimatesScales,
@@ -53,10 +54,6 @@ from unfog.maths.arrays import Array, Bools, Ints, holds_everywhere
 from unfog.maths.gaussian import Belief
 from unfog.maths.trees import map_arrays, where
 from unfog.validation import InputError
-
-LEAST_WEIGHT = 0.01  # of the largest weight: lighter candidates are left out of a choice
-FREEDOM = 5.0  # degrees of freedom of the density that weighs candidates
-RETURNED = 0.001  # of the weight, after every reward
 
 
 class Observation(NamedTuple):
@@ -236,31 +233,15 @@ def design(
 
 
 def candidate_weights(memory: Memory) -> Array | None:
-    """The weights of candidates, (..., J), zero below a hundredth of the largest; None without candidates."""
-    if isinstance(memory.weights, tuple):
-        return None
-    xp = memory.weights.__array_namespace__()
-    relative = xp.exp(memory.weights - memory.weights.max(-1)[..., None])
-    relative = xp.where(relative < LEAST_WEIGHT, 0.0, relative)
-    weights: Array = relative / relative.sum(-1)[..., None]
-    return weights
-
-
-def mixed_context(context: Context, weights: Array | None) -> Context:
-    """The belief about a context over all candidates, by their weights (..., J)."""
-    if weights is None:
-        return context
-    mean = (weights[..., None] * context.mean).sum(-2)
-    apart = context.mean - mean[..., None, :]
-    spread = context.cov + apart[..., :, None] * apart[..., None, :]
-    return Context(mean, (weights[..., None, None] * spread).sum(-3))
+    """The weights of candidates in a choice, (..., J); None without candidates."""
+    return None if isinstance(memory.weights, tuple) else hedge.shares(memory.weights)
 
 
 def believed_context(
     agent: Agent, setup: Setup, weights: Array | None, channel: State, context: Context
 ) -> Context:
     """A belief about a context over all candidates, and without the mean error of readings."""
-    context = mixed_context(context, weights)
+    context = context if weights is None else hedge.mix_contexts(weights, context)
     if agent.can.scale_contexts is None:
         return context
     error = agent.can.scale_contexts.mean_error(setup.denoiser, channel)
@@ -546,27 +527,14 @@ def _learn_reward(
 def _weigh_candidates(
     agent: Agent, setup: Setup, memory: Memory, decision: Decision, paid: Array
 ) -> tuple[Memory, Decision]:
-    """Weigh the candidates by how well each predicted the reward (..., J), before any learns from it.
-
-    The density is Student's t with 5 degrees of freedom, about the mean and with the variance that the
-    candidate predicted: what one reward can do is bounded. A share of all weight is given back to all, so
-    that a candidate which is right from some time on is found.
-    """
+    """Weigh the candidates by how well each predicted the reward (..., J), before any learns from it."""
     evidence = decision.evidence.weighed()
     noise = agent.learner.noise(setup.learner, memory.learner, evidence.context_variance())
-    decision = decision._replace(evidence=evidence)
-    if noise is None:
+    decision, estimator = decision._replace(evidence=evidence), agent.can.estimate_scales
+    if noise is None or isinstance(memory.weights, tuple):
         return memory, decision
-    xp = paid.__array_namespace__()
-    mean, variance = evidence.expected_reward(noise)
-    density = -0.5 * xp.log(variance)
-    density = density - 0.5 * (FREEDOM + 1) * xp.log1p((paid - mean) ** 2 / (variance * FREEDOM))
-    if agent.can.estimate_scales is not None:
-        density = xp.where(agent.can.estimate_scales.is_ready(memory.learner, 1), density, 0.0)
-    log_weights = memory.weights + density
-    relative = xp.exp(log_weights - log_weights.max(-1)[..., None])
-    weights = relative / relative.sum(-1)[..., None]
-    weights = xp.log((1 - RETURNED) * weights + RETURNED / weights.shape[-1])
+    counts: Bools = paid == paid if estimator is None else estimator.is_ready(memory.learner, 1)
+    weights = hedge.weigh(memory.weights, *evidence.expected_reward(noise), paid, counts)
     return memory._replace(weights=weights), decision
 
 

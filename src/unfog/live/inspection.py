@@ -34,7 +34,7 @@ import numpy as np
 
 from unfog.agents.base import View
 from unfog.agents.choose.greedy import best
-from unfog.agents.choose.ucb import mixed
+from unfog.agents.hedge import mix_moments
 from unfog.agents.runner import Runner
 from unfog.channel import innovations
 from unfog.channel.innovations import ALARM, Innovations
@@ -216,7 +216,7 @@ def _find_moments(state: State, matrix: Array | None) -> tuple[Array, Array]:
             means.append(mean.reshape(-1, size) @ matrix.T)
             variances.append(np.linalg.norm(matrix @ root.reshape(-1, size, root.shape[-1]), axis=-1) ** 2)
     shares = np.asarray(weights or [1.0]).reshape(-1, *[1] * means[0].ndim)
-    centre, variance = mixed(shares, np.asarray(means), np.asarray(variances), 0)
+    centre, variance = mix_moments(shares, np.asarray(means), np.asarray(variances), 0)
     return centre, np.sqrt(variance)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from unfog import validation
 from unfog.agents.base import Chooser, View
 from unfog.agents.choose.greedy import TIE, Largest, best, rounds_so_far
+from unfog.agents.hedge import mix_moments
 from unfog.channel.knowledge import Knowledge
 from unfog.maths.arrays import Array, Ints
 from unfog.maths.random import upper_quantile
@@ -70,15 +71,9 @@ def moments(view: View) -> tuple[Array, Array]:
     """Mean and variance of every arm's score, over candidates if there are any: (..., K) each."""
     fitting: Any = view.belief  # a belief in blocks comes with a design in blocks
     mean, variance = view.design.scores(view.belief.centre), view.design.variances(fitting)
-    return (mean, variance) if view.weights is None else mixed(view.weights[..., None], mean, variance, -2)
-
-
-def mixed(weights: Array, mean: Array, variance: Array, axis: int) -> tuple[Array, Array]:
-    """Mean and variance of a mixture along an axis; the weights add up to one along it."""
-    xp = mean.__array_namespace__()
-    centre = (weights * mean).sum(axis)
-    within = variance + (mean - xp.expand_dims(centre, axis=axis)) ** 2
-    return centre, (weights * within).sum(axis)
+    return (
+        (mean, variance) if view.weights is None else mix_moments(view.weights[..., None], mean, variance, -2)
+    )
 
 
 def check_level(field: str, value: object) -> float:
