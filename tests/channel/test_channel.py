@@ -58,9 +58,10 @@ def test_json_and_back() -> None:
     told = channel(TOLD, NAMES)._replace(
         dynamics=dynamics, mixture=mixture, sample=np.arange(6.0).reshape(3, 2)
     )
-    text = json.dumps(told.to_json(), allow_nan=False)
+    text = json.dumps(told.to_json(sample=True), allow_nan=False)
     again = channel(json.loads(text), NAMES)
-    assert json.dumps(again.to_json()) == text
+    assert json.dumps(again.to_json(sample=True)) == text
+    assert told.to_json().keys() == json.loads(text).keys() - {"sample"}
     assert again.dynamics is not None
     assert (again.dynamics.bias.time, again.dynamics.periods) == (np.inf, (24.0,))
 
@@ -104,4 +105,15 @@ def test_a_calibration_has_one() -> None:
     np.testing.assert_array_equal(found.channel.bias, found.bias)
     np.testing.assert_array_equal(found.channel.noise_cov, found.noise_cov)
     assert found.channel.sample is not None
+    assert "sample" not in found.channel.to_json()
+    assert repr(found.channel) == "<Channel of 2 coordinates>"
+    printed = str(found.channel).splitlines()
+    assert [line[:13].rstrip() for line in printed[:5]] == [
+        "context mean",
+        "context sd",
+        "noise sd",
+        "bias",
+        "bias sd",
+    ]
+    assert printed[5:] == [f"with {len(found.channel.sample)} true contexts of the past"]
     assert len(found.channel.sample) == found.pairs

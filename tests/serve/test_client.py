@@ -18,7 +18,7 @@ from unfog._extras import EXTRA_OF
 from unfog.live import ConflictError, NotFoundError, Problem, Store, StoreError
 from unfog.serve import Client, ServiceError, auth
 from unfog.serve.auth import Keyed
-from unfog.serve.client import RemoteProblem
+from unfog.serve.client import RemoteProblem, terms_to_json
 from unfog.serve.key_storage import ring_of
 from unfog.serve.settings import Settings
 from unfog.validation import InputError
@@ -245,3 +245,11 @@ def test_bodies_are_what_curl_would_send(client: Client, service: Running) -> No
     assert keys[0] == "mine"
     assert len(keys[1]) == 32
     assert json.loads(service.http.get("/v1/problems").text)["problems"][0]["decisions"] == 2
+
+
+def test_true_contexts_of_a_study_are_sent_to_agents_that_use_them_alone() -> None:
+    true = np.arange(12.0)[:, None]
+    channel = unfog.calibrate(true + np.tile([[0.5], [-0.5], [0.1]], (4, 1)), true).channel
+    for agent, is_sent in ((None, False), ("unfog", False), ("empirical", True), ("mine:agent", True)):
+        sent = terms_to_json({"context": ["x"], "channel": channel, "agent": agent})["channel"]
+        assert ("sample" in sent) is is_sent, agent

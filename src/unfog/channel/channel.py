@@ -68,9 +68,31 @@ class Channel(NamedTuple):
         )
         return known.limited()
 
-    def to_json(self) -> dict[str, Any]:
-        """The channel as JSON: numbers, lists and mappings of them; fields that are None are left out."""
-        return {name: _to_json(value) for name, value in self._asdict().items() if value is not None}
+    def to_json(self, *, sample: bool = False) -> dict[str, Any]:
+        """The channel as JSON: numbers, lists and mappings of them; fields that are None are left out.
+
+        The true contexts of the study are left out, too, unless `sample` asks for them.
+        """
+        fields = self._replace(sample=self.sample if sample else None)._asdict()
+        return {name: _to_json(value) for name, value in fields.items() if value is not None}
+
+    def __str__(self) -> str:
+        """A line for each moment, a column for each coordinate; of true contexts only how many there are."""
+        rows = {
+            "context mean": self.context_mean,
+            "context sd": np.sqrt(np.diag(self.context_cov)),
+            "noise sd": np.sqrt(np.diag(self.noise_cov)),
+            "bias": self.bias,
+            "bias sd": np.sqrt(np.diag(self.bias_cov)),
+        }
+        lines = [f"{name:13}" + " ".join(f"{x:<12.4g}" for x in row).rstrip() for name, row in rows.items()]
+        lines += [] if self.sample is None else [f"with {len(self.sample):,} true contexts of the past"]
+        others = self._fields[self._fields.index("contexts") :]
+        return "\n".join(lines + [f"with {name}" for name in others if getattr(self, name) is not None])
+
+    def __repr__(self) -> str:
+        """One line, without the numbers."""
+        return f"<Channel of {len(self.context_mean)} coordinates>"
 
 
 class Units(NamedTuple):

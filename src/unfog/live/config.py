@@ -169,7 +169,7 @@ def _check_channel(
     if isinstance(context, Mapping):
         allowed = "None: the context says how far readings are off; or a list of names beside a channel"
         raise InputError(field, display(value), allowed)
-    return channels.channel(value, context).to_json()
+    return channels.channel(value, context).to_json(sample=True)
 
 
 def _check_agent(field: str, value: Any, channel: Mapping[str, Any] | None) -> str:
@@ -677,6 +677,18 @@ class PreparedProblem:
         except InputError as error:
             raise error.renamed(field) from None
         return agent
+
+
+def may_use_sample(name: object) -> bool:
+    """Whether an agent, or that of this name, uses a sample of true contexts; True if it is not known here."""
+    if name is None:
+        return False  # the default agents do not
+    try:
+        rows = Catalogue("gaussian")
+        agent = name if isinstance(name, Agent) else select_rows([str(name)], "agent", rows)[0]
+    except InputError:
+        return True
+    return "sample" in agent.denoiser.needs_knowledge
 
 
 def channel_needed(channel: dict[str, Any] | None, agent: Agent) -> dict[str, Any] | None:

@@ -30,6 +30,7 @@ from unfog.live.config import (
     ProblemOptions,
     check_fields_known,
     check_not_missing,
+    may_use_sample,
     show_options,
 )
 from unfog.live.decision_table import to_csv_text
@@ -514,7 +515,7 @@ def _term_to_json(name: str, value: Any, terms: Mapping[str, Any]) -> Any:
     if field.json == "context" and isinstance(value, Mapping | ContextSpec):
         return field.check(name, value)
     if field.json == "channel" and isinstance(value, Channel):
-        return value.to_json()
+        return value.to_json(sample=may_use_sample(terms.get("agent")))
     if field.json == "channel" and isinstance(value, Knowledge):
         return field.check(name, value, terms.get("context") or ())
     if field.json.startswith("reference") and not (value is None or isinstance(value, str)):
