@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.each import each
+from tests.serve.running import running
 from unfog.agents.catalogue import Catalogue, select_rows
 from unfog.cli import main
 from unfog.lab.spec import build_problem, parse
+from unfog.live.config import PreparedProblem, ProblemConfig, written
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -47,7 +49,7 @@ def outputs(page: str) -> list[str | None]:
 
 @pytest.mark.slow
 def test_python_runs_and_prints_what_stands_below(tmp_path: Path) -> None:
-    """Every page in a process and a folder of its own."""
+    """Every page in a process and a folder of its own, beside a service."""
     pages = [page for page in PAGES if blocks(page, "python") and page not in ELSEWHERE]
     assert len(pages) > 20
     jobs = [
@@ -60,9 +62,10 @@ def test_python_runs_and_prints_what_stands_below(tmp_path: Path) -> None:
     for job in jobs:
         Path(job["folder"]).mkdir()
     runner = Path(__file__).with_name("snippet_runner.py")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(runner)], input=json.dumps(jobs), capture_output=True, text=True
-    )
+    with running(tmp_path / "served.unfog") as service:
+        text = json.dumps(jobs).replace("http://127.0.0.1:8000", service.url)
+        words = [sys.executable, "-W", "error", str(runner)]
+        done = subprocess.run(words, input=text, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for page, ran in zip(pages, json.loads(done.stdout), strict=True):
         assert ran["status"] == 0, f"{page}: {ran['err']}"
@@ -123,7 +126,13 @@ def test_shell_commands_of_the_readme_run(
 @each("page", [page for page in PAGES if blocks(page, "toml")])
 def test_toml_is_a_valid_spec(page: str) -> None:
     for block in blocks(page, "toml"):
-        spec = parse(tomllib.loads(block))
+        content = tomllib.loads(block)
+        live = [table for table in content.get("problem", {}).values() if isinstance(table, dict)]
+        for table in live:  # [problem.NAME], as `unfog live create` takes them
+            PreparedProblem(ProblemConfig.read(written(table)))
+        if live:
+            continue
+        spec = parse(content)
         for _, fields in spec.settings():
             select_rows(spec.run.agents, rows=Catalogue(build_problem(fields).rewards.kind))
 

@@ -66,7 +66,8 @@ class Reading:
     mean, sd : of true contexts, over people and times.
     between_sd : how far people's own means lie apart: a part of `sd`.
 
-    >>> Reading(1200, mean=7000, sd=2000)
+    >>> import unfog
+    >>> unfog.Reading(1200, mean=7000, sd=2000)
     Reading(noise_sd=1200.0, bias_sd=None, mean=7000.0, sd=2000.0, between_sd=None)
     """
 
@@ -118,7 +119,8 @@ class Category:
 
     A level that is not listed is refused, or with `other` counts as the level "other".
 
-    >>> Category(["mon", "tue", 3]).levels
+    >>> import unfog
+    >>> unfog.Category(["mon", "tue", 3]).levels
     ('mon', 'tue', '3')
     """
 
@@ -160,7 +162,8 @@ class Category:
 class Cycle:
     """A number that begins again after a period, such as an hour of the day; exact, but may be missing.
 
-    >>> Cycle(24)
+    >>> import unfog
+    >>> unfog.Cycle(24)
     Cycle(period=24.0)
     """
 
@@ -209,6 +212,7 @@ class Law(NamedTuple):
 class ContextSpec:
     """The coordinates of a context by name, in the order of their columns.
 
+    >>> from unfog.channel.context import Category, read_context
     >>> spec = read_context("context", {"steps": 1200, "weekday": Category(["mon", "tue"])})
     >>> spec.columns
     ('steps', 'weekday=mon', 'weekday=tue')
