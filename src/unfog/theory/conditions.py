@@ -118,8 +118,8 @@ class Condition(NamedTuple):
     >>> matrices = [[[0.5]], [[-0.5]]]  # G(a) of two arms
     >>> problem = unfog.GaussianProblem(dim=1, actions=matrices, features="matrix", prior_cov=0.01)
     >>> case = linear_case(problem.knowledge(), matrices)
-    >>> found = small_features(case)
-    >>> found.asks, bool(found.holds), found.found
+    >>> condition = small_features(case)
+    >>> condition.asks, bool(condition.holds), condition.actual
     ('Assumption 1: |phi| <= 1', True, 'root mean square 0.5')
     """
 
