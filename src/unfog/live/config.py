@@ -680,7 +680,7 @@ class PreparedProblem:
 
 
 def may_use_sample(name: object) -> bool:
-    """Whether an agent, or that of this name, uses a sample of true contexts; True if it is not known here."""
+    """Whether an agent, or that of this name, uses a sample of true contexts; True if not known here."""
     if name is None:
         return False  # the default agents do not
     try:
