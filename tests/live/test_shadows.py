@@ -28,7 +28,8 @@ def test_the_noise_of_a_reading_is_the_business_of_who_is_obeyed(tmp_path: Path)
     with opened(tmp_path, Hand()) as store:
         live = problem(store, "p", agent="temporal")
         live.add_shadow("unfog")
-        assert live.decide([1.0, 2.0], noise_cov=[0.1, 0.2]).shadows == {}
-        other = problem(store, "q")
+        live.add_shadow("coupled")
+        assert live.decide([1.0, 2.0], noise_cov=[0.1, 0.2]).shadows.keys() == {"unfog"}
+        other = problem(store, "q", agent="coupled")
         with pytest.raises(InputError, match=r"^noise_cov: given for one reading"):
             other.decide([1.0, 2.0], noise_cov=[0.1, 0.2])

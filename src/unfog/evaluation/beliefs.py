@@ -15,6 +15,7 @@ import numpy as np
 
 from unfog.agents.denoise.incomplete import Incomplete, Parameters, State, conditional, context_of, term_of
 from unfog.channel.channel import Channel, Units, keep_units, standard
+from unfog.channel.knowledge import limit_cov
 from unfog.evaluation.log import DecisionLog
 from unfog.features import Context
 from unfog.maths.arrays import Array, Bools, Ints
@@ -99,14 +100,16 @@ def _denoise(channel: Channel, log: DecisionLog, own: bool, *, seen: bool) -> Be
     true = np.full_like(noisy, np.nan) if log.true is None else units.inside(log.true)
     parameters = Incomplete(pairs=True).setup(known, None)
     unit_ids = np.zeros(log.rounds, np.intp) if log.unit is None else log.unit
-    logged = _find_patterns(parameters, noisy, true)
+    noise = log.own_noise(channel.noise_cov)
+    noise = None if noise is None else limit_cov(units.noise(noise), known.context_cov)
+    logged = _find_patterns(parameters, noisy, true, noise)
     hides_truth = seen and log.true is not None
-    visible = _find_patterns(parameters, noisy, np.full_like(noisy, np.nan)) if hides_truth else logged
+    visible = _find_patterns(parameters, noisy, np.full_like(noisy, np.nan), noise) if hides_truth else logged
     return _compute_posterior(_sum_evidence(parameters, logged, unit_ids), logged, visible, unit_ids)
 
 
 class _Pattern(NamedTuple):
-    """Rounds in which the same coordinates are lost, and the same true ones known."""
+    """Rounds in which the same coordinates are lost, and the same true ones known; equally noisy."""
 
     rows: Ints
     term: State  # its precision is what each of these rounds adds to that of the bias
@@ -123,12 +126,16 @@ class _Patterns(NamedTuple):
     natural: Array  # (n, d)  what each round adds to the natural mean of the bias: E (chat - m)
 
 
-def _find_patterns(parameters: Parameters, noisy: Array, true: Array) -> _Patterns:
+def _find_patterns(parameters: Parameters, noisy: Array, true: Array, noise: Array | None) -> _Patterns:
     index = _number_rows(np.concat([np.isnan(noisy), np.isnan(true)], axis=1))
+    if noise is not None:
+        noises = np.unique(noise.reshape(len(noise), -1), axis=0, return_inverse=True)[1].reshape(-1)
+        index = np.unique(index * (noises.max() + 1) + noises, return_inverse=True)[1]
     patterns, centre, natural = list[_Pattern](), np.empty_like(noisy), np.empty_like(noisy)
     for number in range(int(index.max()) + 1):
         rows = np.flatnonzero(index == number)
-        term, context = term_of(parameters, noisy[rows[0]], true[rows[0]])
+        own = parameters if noise is None else Incomplete(pairs=True).with_noise(parameters, noise[rows[0]])
+        term, context = term_of(own, noisy[rows[0]], true[rows[0]])
         centre[rows] = conditional(parameters.mean, parameters.context_cov, true[rows]).mean
         patterns.append(_Pattern(rows, term, context))
     deviation = np.where(np.isnan(noisy), 0.0, noisy - centre)

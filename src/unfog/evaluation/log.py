@@ -50,6 +50,7 @@ class DecisionLog(NamedTuple):
     notes: tuple[str, ...] = ()  # what was passed over in reading it, for people
     offered: Bools | None = None  # (n, K)  which arms there were to choose from; None: all of them
     channel: Any = None  # what the log itself tells of noise, as `unfog.channel.channel.channel` takes it
+    noise: Array | None = None  # (n, d, d)  of readings with a noise of their own; not a number elsewhere
 
     @property
     def rounds(self) -> int:
@@ -68,11 +69,35 @@ class DecisionLog(NamedTuple):
         }
         return self._replace(**cut)
 
+    def own_noise(self, noise_cov: Array) -> Array | None:
+        """The noise covariance of every reading, (n, d, d), where some have their own; `noise_cov` elsewhere.
+
+        >>> import numpy as np
+        >>> from unfog.evaluation.log import DecisionLog, noise_of
+        >>> numbers = np.zeros((2, 1)), np.zeros(2, int), np.ones(2), np.ones(2)
+        >>> noise = noise_of(np.array([[np.nan], [3.0]]))
+        >>> log = DecisionLog(("steps",), ("send", "wait"), *numbers, noise=noise)
+        >>> log.own_noise(np.eye(1)).ravel().tolist()
+        [1.0, 9.0]
+        """
+        return None if self.noise is None else np.where(np.isnan(self.noise), noise_cov, self.noise)
+
     def known(self) -> Bools:
         """Where the whole true context is known, (n,)."""
         if self.true is None:
             return np.zeros(self.rounds, bool)
         return np.asarray(~np.isnan(self.true).any(axis=1))
+
+
+def noise_of(sds: Array) -> Array | None:
+    """Noise covariances (n, d, d) from standard deviations (n, d), NaN where they are usual; None: all."""
+    if np.isnan(sds).all():
+        return None
+    known, d = ~np.isnan(sds), sds.shape[1]
+    usual = ~known[:, :, None] & ~known[:, None, :]
+    covs = np.where(usual, np.nan, 0.0)
+    covs[:, range(d), range(d)] = sds**2
+    return covs
 
 
 def number(value: float) -> str:
@@ -91,6 +116,8 @@ def check_log(log: DecisionLog, where: Where, called: Called | None = None) -> D
     names = dict(called or {})
     _check_arms(log, where)
     _check_contexts(log, where, names)
+    if log.noise is not None:
+        _check_noise(log.noise, where, log.coordinates, names)
     _check_finite(log.reward, where, names.get("reward", "reward"), "a finite number: what was earned")
     _check_probability(log, where, names.get("probability", "probability"))
     if log.probabilities is not None:
@@ -106,7 +133,7 @@ def _check_sizes(log: DecisionLog) -> None:
     if not n:
         raise InputError("log", "no rows", "one decision at least, with its reward")
     shapes = {"noisy": (n, d), "arm": (n,), "reward": (n,), "probability": (n,), "probabilities": (n, k)}
-    shapes |= {"true": (n, d), "time": (n,), "unit": (n,), "offered": (n, k)}
+    shapes |= {"true": (n, d), "time": (n,), "unit": (n,), "offered": (n, k), "noise": (n, d, d)}
     for name, shape in shapes.items():
         values = getattr(log, name)
         if values is not None and np.shape(values) != shape:
@@ -141,6 +168,16 @@ def _check_contexts(log: DecisionLog, where: Where, names: Called) -> None:
         name = f"{part}.{log.coordinates[j]}"
         allowed = f"a number, at most {LARGEST:g} in size, or nothing where it is not known"
         raise InputError(where.of(at, names.get(name, name)), number(values[at, j]), allowed)
+
+
+def _check_noise(noise: Array, where: Where, coordinates: tuple[str, ...], names: Called) -> None:
+    variances = noise.diagonal(axis1=1, axis2=2)
+    bad = ~np.isnan(variances) & ~((variances >= 0) & (variances <= LARGEST))
+    if (at := first(np.any(bad, axis=1, keepdims=True)[:, 0])) is not None:
+        j = int(np.argmax(bad[at]))
+        name = f"noise_sd.{coordinates[j]}"
+        allowed = "a positive number, a standard deviation, or nothing where the noise is as usual"
+        raise InputError(where.of(at, names.get(name, name)), number(variances[at, j] ** 0.5), allowed)
 
 
 def _check_finite(values: Array, where: Where, name: str, allowed: str) -> None:

@@ -26,7 +26,7 @@ from unfog.agents.choose.greedy import best
 from unfog.agents.round import Considered, Decision, Observation
 from unfog.agents.runner import Recent, Runner, propensity_draws
 from unfog.channel.channel import Channel
-from unfog.channel.knowledge import Knowledge
+from unfog.channel.knowledge import Knowledge, limit_cov
 from unfog.evaluation.beliefs import infer_contexts, mean_reading
 from unfog.evaluation.context import EvaluationContext
 from unfog.evaluation.intervals import Value
@@ -60,6 +60,7 @@ class LogAgent(NamedTuple):
     true: Array | None  # (n, d)  if it uses true contexts
     reward: Array  # (n,)
     evaluation: EvaluationContext
+    noise: Array | None = None  # (n, d, d)  of every reading, if some have a noise of their own
 
 
 class LogRunner:
@@ -83,8 +84,9 @@ class LogRunner:
         if self._learner.agent.can.use_time is not None and log.time is not None:
             at = log.time[[row]]
         arms: Any = None if log.offered is None else log.offered[[row]]
+        noise = None if self._learner.noise is None else self._learner.noise[[row]]
         observation = Observation(
-            noisy, None if mask.all() else mask, round=np.asarray(time), measured_at=at, arms=arms
+            noisy, None if mask.all() else mask, None, None, np.asarray(time), arms, at, noise
         )
         unit = self._units[row]
         self._runner.check_unit(unit)
@@ -301,7 +303,10 @@ def log_agent(name: str, evaluation: EvaluationContext) -> LogAgent:
     except InputError as error:
         raise _rename_error(field, error) from None
     true = None if log.true is None or not agent.sees_context else units.inside(log.true)
-    return LogAgent(agent, known, units.read(log.noisy), true, _standardise(log.reward, kind), evaluation)
+    noise = log.own_noise(channel.noise_cov) if agent.takes_noise else None
+    noise = None if noise is None else limit_cov(units.noise(noise), known.context_cov)
+    reward = _standardise(log.reward, kind)
+    return LogAgent(agent, known, units.read(log.noisy), true, reward, evaluation, noise)
 
 
 def _rename_error(field: str, error: InputError) -> InputError:

@@ -109,9 +109,12 @@ def _scores(evaluation: EvaluationContext, extra: Array, level: float, tick: Tic
     noisier = channel._replace(noise_cov=channel.noise_cov + level * extra)
     rng, root = generator(evaluation.seed, 0, f"sensor {level:g}"), singular_root(level * extra)
     table, draws = np.zeros((log.rounds, len(log.arms))), DRAWS if level else 1
+    noise = None if log.noise is None else log.noise + level * extra
     for _ in range(draws):
         added = rng.standard_normal(log.noisy.shape) @ root.T
-        context = infer_by_round(noisier, log._replace(noisy=log.noisy + added), own=evaluation.own)
+        context = infer_by_round(
+            noisier, log._replace(noisy=log.noisy + added, noise=noise), own=evaluation.own
+        )
         table += choose_best(evaluation.across.asked(context), log) / draws
         tick(1)
     return score_policy(evaluation, table)

@@ -41,13 +41,15 @@ def as_table(events: Iterable[Mapping[str, Any]], context: Any) -> Iterator[list
     """A header, then a row for each decision: reading, arm, belief, reward and true context.
 
     The context is that of the problem's first event. The outcome of an erased decision is `erased`, whatever
-    its reward: `from_table` skips it.
+    its reward: `from_table` skips it. Where readings had a noise of their own there are columns
+    `noise_sd.<name>`, too; of a covariance matrix they have the diagonal.
     """
     spec = read_context("context", context)
-    header = [*FIRST, *_columns_of(spec)]
     rows: dict[str, dict[str, Any]] = {}
     for event in events:
         _add_event(rows, event)
+    own = [name for row in rows.values() for name in _add_noise(spec, row)]
+    header = [*FIRST, *_columns_of(spec), *(name for name in _noise_columns(spec) if name in {*own})]
     yield header
     for row in rows.values():
         if row.get("erased"):
@@ -64,6 +66,23 @@ def _columns_of(spec: ContextSpec) -> list[str]:
             is_belief = isinstance(one, Category) and part in BELIEFS
             columns += [f"{part}.{own}" for own in (spec.columns[spec.slices[name]] if is_belief else [name])]
     return columns
+
+
+def _noise_columns(spec: ContextSpec) -> list[str]:
+    """The columns with the noise of single readings."""
+    return [f"noise_sd.{name}" for name in spec.readings]
+
+
+def _add_noise(spec: ContextSpec, row: dict[str, Any]) -> dict[str, float]:
+    """The cells of a reading's own noise, which are added to its row: standard deviations."""
+    sds, cov = row.pop("noise_sd", None), row.pop("noise_cov", None)
+    if cov is not None:
+        sds = dict(zip(spec.readings, np.sqrt(np.diag(cov)).tolist(), strict=True))
+    elif sds is not None and not isinstance(sds, Mapping):
+        sds = dict.fromkeys(spec.readings, sds)
+    cells = {f"noise_sd.{name}": sd for name, sd in (sds or {}).items() if sd > 0}
+    row |= cells
+    return cells
 
 
 def _decode(spec: ContextSpec, row: dict[str, Any]) -> None:
@@ -86,7 +105,8 @@ def _add_event(rows: dict[str, dict[str, Any]], event: Mapping[str, Any]) -> Non
     """Add an event to the row of its decision."""
     kind, row = event["kind"], rows.get(event["decision"] or "", {})
     if kind == "decide":
-        parts = {part: event[part] for part in ("context", *BELIEFS) if part in event}
+        fields = ("context", *BELIEFS, "noise_sd", "noise_cov")
+        parts = {part: event[part] for part in fields if part in event}
         first = {name: event.get(name) for name in (*FIRST, "erased")}
         rows[event["decision"]] = first | parts | {"outcome": "open"}
     elif kind == "reward":
@@ -118,9 +138,10 @@ def from_table(problem: "Problem", table: Any) -> int:
     The table is CSV, a file or its text, or a data frame.
 
     Columns: `context.<name>` or `<name>` for every coordinate, empty where it was lost; `arm`; and as far as
-    they are known `reward`, `probability`, `unit`, `key`, `measured_at`, `true.<name>`. Without a `key`, the
-    `decision` is the key, so that importing a table again changes nothing. Other columns that `as_table`
-    writes are ignored. So are rows whose `outcome` is `erased`: there is no context to learn from.
+    they are known `reward`, `probability`, `unit`, `key`, `measured_at`, `noise_sd.<name>`, `true.<name>`.
+    Without a `key`, the `decision` is the key, so that importing a table again changes nothing. Other columns
+    that `as_table` writes are ignored. So are rows whose `outcome` is `erased`: they have no context to learn
+    from.
     """
     rows = _read_rows(problem, StringIO(to_csv_text(table)) if not hasattr(table, "read") else table)
     with problem.processor.batch():
@@ -165,7 +186,7 @@ def _check_columns(problem: "Problem", columns: Sequence[str], contexts: Mapping
     """Raise InputError if a column is missing, unknown, or there twice."""
     check_there(columns, "arm", "arm")
     spec = problem.terms.spec or read_context("context", problem.terms.context)
-    others = [name for name in _columns_of(spec) if not name.startswith("context.")]
+    others = [name for name in _columns_of(spec) if not name.startswith("context.")] + _noise_columns(spec)
     known = [*contexts.values(), *FIRST, "key", "measured_at", *others]
     for i, column in enumerate(columns):
         if column not in known:
@@ -191,6 +212,8 @@ def _read_row(
     arguments |= {name: row[name] for name in ("unit", "key") if row.get(name)}
     if row.get("probability"):
         arguments["probability"] = read("probability")
+    noises = ((name, read(f"noise_sd.{name}")) for name in problem.terms.readings)
+    arguments["noise_sd"] = {name: sd for name, sd in noises if sd is not None} or None
     if row.get("measured_at"):
         arguments["measured_at"] = seconds(f"row {row_number}, measured_at", row["measured_at"], zone=None)
     if "key" not in arguments and row.get("decision"):

@@ -80,9 +80,9 @@ class Problem:
 
         `unit` says whose context it is; `arms` restricts the arms for this decision; `measured_at` is the
         time of the reading, for agents that use time. `noise_sd` is how far this reading alone may be off, as
-        a standard deviation: a number for all coordinates, or a mapping by name, where the others keep the
-        noise of the channel; `noise_cov` says the same as a covariance matrix. `logged_arm` is an arm that
-        somebody else has chosen, with this `probability`. The same `key` gives the same answer.
+        a standard deviation: a number for all coordinates that are not exact, or a mapping by name, where the
+        others are as noisy as ever; `noise_cov` says the same as a covariance matrix. `logged_arm` is an arm
+        that somebody else has chosen, with this `probability`. The same `key` gives the same answer.
         """
         ask = requests.check_request(
             self._config,

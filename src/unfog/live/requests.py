@@ -122,7 +122,7 @@ def check_request(
         request["arms"] = read_arms("arms", arms)
     if not is_missing(measured_at):
         request["measured_at"] = validation.check_time("measured_at", measured_at)
-    request |= _check_noise(noise_sd, noise_cov, config.terms.readings)
+    request |= _check_noise(noise_sd, noise_cov, config.terms)
     if not is_missing(logged_arm):
         request["logged_arm"] = validation.check_identifier("logged_arm", logged_arm)
     if not is_missing(probability):
@@ -166,19 +166,24 @@ def read_arms(field: str, arms: Any) -> Any:
     return vectors if isinstance(arms, Mapping) else list(vectors)
 
 
-def _check_noise(sd: Any, cov: Any, coordinates: Sequence[str]) -> dict[str, Any]:
+def _check_noise(sd: Any, cov: Any, terms: ProblemConfig) -> dict[str, Any]:
     """The noise of a reading as it is logged, if it has its own: standard deviations, or a covariance."""
     if sd is not None and cov is not None:
         raise InputError("noise_cov", "given beside noise_sd", "one of the two")
     if cov is not None:
-        return {"noise_cov": validation.covariance("noise_cov", cov, len(coordinates), exact=True).tolist()}
-    return {} if sd is None else {"noise_sd": _check_noise_sd(sd, coordinates)}
+        d = len(terms.readings)
+        return {"noise_cov": validation.covariance("noise_cov", cov, d, exact=True).tolist()}
+    return {} if sd is None else {"noise_sd": _check_noise_sd(sd, terms)}
 
 
-def _check_noise_sd(value: Any, coordinates: Sequence[str]) -> float | dict[str, float]:
-    """A standard deviation for all coordinates, or those of some by name."""
+def _check_noise_sd(value: Any, terms: ProblemConfig) -> float | dict[str, float]:
+    """A standard deviation for all coordinates that are not exact, or those of some by name."""
+    coordinates = terms.readings
     if not isinstance(value, Mapping):
-        return check_sd("noise_sd", value)
+        sd = check_sd("noise_sd", value)
+        if terms.spec is None:
+            return sd
+        value = dict.fromkeys((name for name in coordinates if name not in terms.spec.exact), sd)
     for name in value:
         if name not in coordinates:
             raise InputError(f"noise_sd.{name}", "no such coordinate", ", ".join(coordinates))

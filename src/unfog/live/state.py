@@ -233,10 +233,9 @@ def _check_reading(runner: Runner, unit: str, moment: Moment, noise_field: str =
     """Raise InputError if an agent cannot use this unit, time or noise covariance."""
     runner.check_unit(unit)
     name, channel = repr(runner.agent.name), runner.memory(unit).denoiser
+    if moment.noise is not None and not runner.agent.takes_noise:
+        raise InputError(noise_field, "given for one reading", f"none: to {name} all readings are alike")
     if runner.agent.can.use_time is None:
-        if moment.noise is not None:
-            allowed = f"none: to the denoiser of {name} all readings are alike"
-            raise InputError(noise_field, "given for one reading", allowed)
         return
     moment = runner.agent.can.use_time.stamp(channel, moment)
     runner.agent.can.use_time.before(runner.setup.denoiser, channel, moment)

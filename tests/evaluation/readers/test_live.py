@@ -196,7 +196,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
         events = [{**one, "outcome": "learnt"} for one in walks.events()]
         paid = {**events[1], "kind": "reward", "value": 2.0}
         found = live.read([events[0], {**events[1], "noise_cov": [[1.0, 0.2], [0.2, 1.0]]}, paid], None, None)
-        assert found.notes == ("1 readings had a noise of their own, which is not used",)
+        assert found.notes == ()
         vectors = store.problem("v", context=["x"], arm_size=1, features="quadratic")
         with pytest.raises(InputError, match=r"^log: arms of 'v' come with each decision; allowed: a p"):
             read(vectors)

@@ -19,7 +19,7 @@ from tests.live.conformance.places import (
     refused,
     unchanged,
 )
-from tests.live.ground import ARMS, COORDINATES
+from tests.live.ground import ARMS, CHANNEL, COORDINATES
 from unfog.live import ConflictError
 from unfog.validation import InputError
 
@@ -181,7 +181,7 @@ def check_a_reading_may_have_a_noise_of_its_own(place: Place) -> None:
         assert one.identical(other)
     with unchanged(live), pytest.raises(InputError, match=r"^noise_cov: given beside noise_sd"):
         live.decide(SHOWN, noise_sd=0.5, noise_cov=full)
-    plain = place.made()
+    plain = place.made(agent="coupled")
     for more in ({"noise_sd": 0.1}, {"noise_cov": 0.1}):
         (field,) = more
         with (
@@ -189,6 +189,32 @@ def check_a_reading_may_have_a_noise_of_its_own(place: Place) -> None:
             pytest.raises(InputError, match=rf"^{field}: given for one reading; allowed: "),
         ):
             plain.decide(SHOWN, **dict[str, Any](more))
+
+
+def check_the_noise_of_a_reading_counts_for_every_agent(place: Place) -> None:
+    """As usual, it changes nothing; larger, the reading counts less. It is logged; truths may come late."""
+    channel = {**CHANNEL, "noise_cov": [[0.5, 0.2], [0.2, 0.8]]}
+    for agent in ("unfog", "late", "drift", "hedged"):
+        plain, same, noisy = (place.made(agent=agent, channel=channel, seed=3) for _ in range(3))
+        for i, reading in enumerate(([0.5, -1.0], [1.5, None], [2.0, 0.3], [-1.0, 2.0])):
+            own: dict[str, Any] = {"noise_cov": channel["noise_cov"]}
+            none: dict[str, Any] = {}
+            answers = [
+                live.decide(reading, unit="ann", **more) for live, more in ((plain, none), (same, own))
+            ]
+            other = noisy.decide(reading, unit="ann", noise_sd={"x": 9.0, "y": 9.0})
+            first, second = answers
+            assert first.arm == second.arm
+            for name in COORDINATES:
+                assert second.denoised[name] == pytest.approx(first.denoised[name], rel=1e-9, abs=1e-9)
+                assert second.sd[name] == pytest.approx(first.sd[name], rel=1e-9)
+            assert other.sd["x"] > first.sd["x"]
+            for live, made in ((plain, first), (same, second), (noisy, other)):
+                live.reward(made.id, 0.1 * i)
+                live.reveal(made.id, {"x": 0.2})
+        event = noisy.events()[1]
+        assert event["noise_sd"] == {"x": 9.0, "y": 9.0}
+        assert place.store_of(noisy.name).replay(verify=True)[noisy.name].same
 
 
 def check_times_of_readings(place: Place) -> None:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from unfog import validation
 from unfog._table import Column, Where
 from unfog.channel.channel import Channel, channel
 from unfog.channel.context import ContextSpec, Encoded, read_context
@@ -122,6 +123,8 @@ class Row:
     unit: str = ""
     law: dict[str, float] | None = None  # the probabilities of arms; None: only the arm's own is known
     reward: float | None = None
+    noise_sd: Mapping[str, float] | None = None  # of this reading alone
+    noise_cov: Any = None
     state: str = "open"
     true: dict[str, float] = field(default_factory=dict)
 
@@ -141,8 +144,8 @@ class Fold:
         self.active = dict.fromkeys(names(where, terms, "arms"), True)
         terms_channel = terms.get("channel")
         self.channel = None if terms_channel is None else channel(terms_channel, self.coordinates)
+        self.readings = self.coordinates if self.spec is None else self.spec.readings
         self.rows: dict[str, Row] = {}
-        self.noises = 0
 
     def add(self, where: str, event: Event) -> None:
         """Apply one more event; `where` it stands, for error messages."""
@@ -170,8 +173,16 @@ class Fold:
             number(where, event, "time"),
             text(where, event, "unit") if event.get("unit") else "",
             None if "logged_arm" in event else self._read_law(where, event),
+            noise_sd=self._read_sds(where, event),
+            noise_cov=event.get("noise_cov"),
         )
-        self.noises += "noise_sd" in event or "noise_cov" in event
+
+    def _read_sds(self, where: str, event: Event) -> Mapping[str, float] | None:
+        """The noise of this reading alone, by coordinate, if it is said in standard deviations."""
+        sds = event.get("noise_sd")
+        if sds is None or isinstance(sds, Mapping):
+            return None if sds is None else numbers(where, event, "noise_sd")
+        return dict.fromkeys(self.readings, number(where, event, "noise_sd"))
 
     def _read_law(self, where: str, event: Event) -> dict[str, float]:
         active = [name for name, active in self.active.items() if active]
@@ -278,8 +289,24 @@ def _build_log(fold: Fold, arms: Sequence[str] | None, source: str) -> DecisionL
         notes,
         _find_offered(rows, order),
         _find_channel(fold, rows),
+        _read_noises(fold, rows),
     )
     return logs.check_log(log, where)
+
+
+def _read_noises(fold: Fold, rows: Sequence[Row]) -> Array | None:
+    """The noise covariances of readings that have their own, (n, d, d); None if none has."""
+    noise = logs.noise_of(matrix([row.noise_sd or {} for row in rows], fold.coordinates))
+    if all(row.noise_cov is None for row in rows):
+        return noise
+    d, columns = len(fold.coordinates), [fold.coordinates.index(name) for name in fold.readings]
+    noise = np.full((len(rows), d, d), np.nan) if noise is None else noise
+    for i, row in enumerate(rows):
+        if row.noise_cov is not None:
+            field = f"decision {row.id}, noise_cov"
+            own = validation.covariance(field, row.noise_cov, len(columns), exact=True)
+            noise[i][np.ix_(columns, columns)] = own
+    return noise
 
 
 def _find_channel(fold: Fold, rows: Sequence[Row]) -> Channel | None:
@@ -314,8 +341,6 @@ def _select_rows(fold: Fold) -> tuple[list[Row], tuple[str, ...]]:
         notes.append(
             f"{len(partly)} arms were chosen by somebody else: the probabilities of all arms are not used"
         )
-    if fold.noises:
-        notes.append(f"{fold.noises} readings had a noise of their own, which is not used")
     return rows, tuple(notes)
 
 

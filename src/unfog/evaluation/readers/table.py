@@ -10,8 +10,8 @@ Arguments, or a few lines of TOML, say which column is what (`Columns`):
     arm = "message"                              probability = "p"
 
 Columns that are not named there are looked for under the names that `unfog live export --csv` writes:
-`context.<name>`, `true.<name>`, arm, reward, probability, time, unit; and `probability.<arm>` for the
-probabilities of every arm.
+`context.<name>`, `true.<name>`, arm, reward, probability, time, unit; `noise_sd.<name>` for readings that
+have a noise of their own; and `probability.<arm>` for the probabilities of every arm.
 
 The cells of a column become numbers, times or names in `unfog._table`, whatever holds them: text of a file, a
 series, an array.
@@ -87,12 +87,14 @@ class ColumnRoles(NamedTuple):
     probabilities: dict[str, str]  # by arm
     time: str | None
     unit: str | None
+    noise_sd: dict[str, str]  # by coordinate
 
     @property
     def numbers(self) -> list[str]:
         """The columns that hold numbers."""
         own = [self.probability] if isinstance(self.probability, str) else []
-        return [*self.context, *self.true.values(), *self.probabilities.values(), *own, self.reward]
+        others = *self.true.values(), *self.noise_sd.values(), *self.probabilities.values()
+        return [*self.context, *others, *own, self.reward]
 
     @property
     def texts(self) -> list[str]:
@@ -154,6 +156,7 @@ def find_roles(
         by_arm,
         single["time"],
         single["unit"],
+        {one: f"noise_sd.{one}" for one in called if f"noise_sd.{one}" in names},
     )
 
 
@@ -276,6 +279,7 @@ def build_log(
         units,
         source,
         notes,
+        noise=_read_noise(columns, roles),
     )
     return logs.check_log(log, where, roles.called)
 
@@ -351,6 +355,19 @@ def _read_truth(columns: Mapping[str, Column], roles: ColumnRoles) -> Array | No
     by_coordinate = {one: columns[name].numbers() for one, name in roles.true.items()}
     true = np.stack([by_coordinate.get(one, empty) for one in roles.coordinates], axis=1)
     return None if np.isnan(true).all() else true
+
+
+def _read_noise(columns: Mapping[str, Column], roles: ColumnRoles) -> Array | None:
+    """The noise covariances of readings that have a noise of their own."""
+    sds = np.full((len(columns[roles.arm].cells), len(roles.coordinates)), np.nan)
+    for one, name in roles.noise_sd.items():
+        values = columns[name].numbers()
+        bad = first(values <= 0)
+        if bad is not None:
+            allowed = "a positive number, a standard deviation, or nothing where the noise is as usual"
+            raise InputError(columns[name].at(bad), logs.number(values[bad]), allowed)
+        sds[:, roles.coordinates.index(one)] = values
+    return logs.noise_of(sds)
 
 
 def _number_units(column: Column) -> tuple[Ints | None, tuple[str, ...]]:
