@@ -73,7 +73,8 @@ def test_every_number_is_what_the_service_said(clinic: Running, page: Page, view
                 wanted, rel=5e-6 if one["table"] else 5e-3
             ), one
     said = json.dumps(answers)
-    stray = [token for text in page.words() for token in re.findall(r"\d[\d.,]*", text.replace(",", ""))]
+    words = [re.sub(r"9[05] % interval", "", text) for text in page.words()]
+    stray = [token for text in words for token in re.findall(r"\d[\d.,]*", text.replace(",", ""))]
     assert [token for token in stray if token.rstrip(".") not in said] == []
 
 
@@ -168,3 +169,42 @@ def _luminance(colour: str) -> float:
 def _contrast(one: str, other: str) -> float:
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
+
+
+CUT = """
+window.cut = [];
+const write = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, ...rest) {
+  const width = this.measureText(text).width;
+  const at = this.getTransform().transformPoint({ x, y: 0 }).x;
+  const left = { left: 0, start: 0, center: width / 2, right: width, end: width }[this.textAlign];
+  const upright = this.getTransform().b === 0;
+  if (upright && (at - left < 0 || at - left + width > this.canvas.width)) window.cut.push(text);
+  return write.call(this, text, x, ...rest);
+};
+"""
+
+
+@pytest.mark.slow
+def test_no_tick_is_cut_off_and_intervals_say_their_level(clinic: Running, page: Page) -> None:
+    page.driver.get("about:blank")
+    added: Any = page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": CUT})
+    try:
+        for name in ("clinic", "air"):
+            page.open(f"{clinic.url}/#/problem/{name}")
+            page.shown()
+            assert page.run("return window.cut") == []
+            for panel in ("rewards", "bias", "shadows") if name == "clinic" else ("rewards",):
+                assert "95 % interval" in page.run(f"return document.getElementById('{panel}').textContent")
+    finally:
+        page.tell("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+@pytest.mark.slow
+def test_an_unknown_address_says_so(clinic: Running, page: Page) -> None:
+    page.open(f"{clinic.url}/#/nonsense")
+    page.wait("return document.querySelector('h1')?.textContent === 'No such page'")
+    assert "#/nonsense" in page.run("return document.getElementById('main').textContent")
+    page.run("document.querySelector('main a').click()")
+    page.wait("return document.querySelector('h1')?.textContent === 'Problems'")
+    assert page.errors() == []

@@ -8,6 +8,7 @@ const uPlot = window.uPlot;
 const HEIGHT = 180;
 const FONT = "12px system-ui, sans-serif";
 const LETTER = 7; // pixels
+const HALF = 28; // pixels: half of a tick as long as 100,000, which may stand at the very end of an axis
 const alive = new Set();
 
 whenChanged(() => alive.forEach((plot) => plot.redraw(true)));
@@ -52,7 +53,7 @@ export function figure(caption) {
 /** A plot of uPlot in a figure: it keeps the figure's width, and its colours follow the day. */
 export function mounted(place, options, data, height = HEIGHT) {
   const size = { width: Math.max(place.drawing.clientWidth, 120), height };
-  const bare = { legend: { show: false }, padding: [8, 10, 0, 0] };
+  const bare = { legend: { show: false }, padding: [8, HALF, 0, 0] };
   const plot = new uPlot({ ...bare, ...size, ...options }, data, place.drawing);
   const watch = new ResizeObserver(([{ contentRect }]) => {
     const width = Math.floor(contentRect.width);

@@ -1,5 +1,6 @@
 // The page: which view is shown, asking the service again and again, and what to do when it says no.
 
+import * as api from "./api.js";
 import { key, NotAnsweringError, ServiceError } from "./api.js";
 import { el, put } from "./dom.js";
 import * as overview from "./overview.js";
@@ -28,7 +29,32 @@ function asked() {
     group: Number(given.get("group") ?? 0) || 0,
     all: given.get("points") === "all",
   };
-  return { name: found ? decodeURIComponent(found[1]) : null, chosen };
+  const name = found ? decoded(found[1]) : null;
+  const unknown = name === null && path !== "" && path !== "/" ? path : null;
+  return { name, unknown, chosen };
+}
+
+/** A part of the address in words; null where it cannot be read. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return null;
+  }
+}
+
+/** There is no such view. */
+function nowhere(path) {
+  const heading = el("h1", { tabindex: "-1" }, "No such page");
+  const way = el("a", { href: "#/" }, "All problems");
+  const element = el(
+    "div",
+    { class: "view" },
+    heading,
+    el("p", {}, `There is nothing at #${path}. The address of a problem is #/problem/NAME.`),
+    el("p", {}, way),
+  );
+  return { element, heading, title: "No such page", refresh: api.problems, destroy: () => {} };
 }
 
 /** Go where other choices lead; the address says them all, so that it can be passed on. */
@@ -44,12 +70,14 @@ function navigate(change) {
 }
 
 function route(first) {
-  const { name, chosen } = asked();
-  if (view !== null && shown === name) view.choose?.(chosen);
+  const { name, unknown, chosen } = asked();
+  const wanted = unknown === null ? name : { unknown };
+  if (view !== null && shown === wanted) view.choose?.(chosen);
   else {
     view?.destroy();
-    view = name === null ? overview.make() : problem.make(name, chosen, navigate);
-    shown = name;
+    if (unknown !== null) view = nowhere(unknown);
+    else view = name === null ? overview.make() : problem.make(name, chosen, navigate);
+    shown = wanted;
     main.replaceChildren(view.element, el("p", { class: "wrong", id: "trouble", role: "alert" }));
     document.title = `${view.title} · unfog`;
     if (!first) {

@@ -1,4 +1,4 @@
-// What is believed of the bias, along decisions, with a band of two deviations.
+// What is believed of the bias, along decisions, with its 95 % interval.
 
 import { lines } from "../lines.js";
 import { BLUE } from "../look.js";
@@ -58,8 +58,8 @@ function look({ unit, diagnostics }) {
   const many =
     unit === null && Object.values(diagnostics.bias_units_sd ?? {}).some((value) => value !== null);
   const band = many
-    ? "The band is two deviations wide on either side: how unsure that is of one unit."
-    : "The band is two deviations wide on either side: how unsure that is.";
+    ? "The band is the 95 % interval of one unit: two standard deviations on either side."
+    : "The band is its 95 % interval: two standard deviations on either side.";
   return `${band} Look for a line that settles and a band that narrows. A line that keeps moving is a sensor that drifts, or contexts whose mean does: without true contexts no one can tell.`;
 }
 

@@ -99,7 +99,7 @@ function worths({ history, diagnostics }) {
       "error as read",
       "error denoised",
       "ratio",
-      "share in the interval of nine in ten",
+      "share in the 90 % interval",
     ],
     rows,
   );

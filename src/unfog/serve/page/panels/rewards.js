@@ -15,7 +15,7 @@ export function make() {
     if (any(found.mean)) frame.plots.of(wanted(data.time))[0].set(given(found, data));
     else frame.plots.nothing("No reward yet.");
     frame.lead(
-      el("p", {}, "Mean of each stretch of decisions; the band is an interval of nineteen in twenty."),
+      el("p", {}, "Mean of each stretch of decisions; the band is its 95 % interval."),
     );
     frame.look(
       "Rewards should rise while the agent learns, then level off. A rise may also come from outside, a season or other people: compare with a shadow before you believe in it.",
@@ -40,7 +40,7 @@ function given(found, data) {
   const where = (name, i) => from(...TRACK, name, i);
   const say = (i) => [
     number(found.mean[i], where("mean", i)),
-    " from ",
+    ", 95 % interval ",
     number(found.low[i], where("low", i)),
     " to ",
     number(found.high[i], where("high", i)),

@@ -27,7 +27,7 @@ export function make() {
         el(
           "p",
           {},
-          "What a decision is worth by inverse propensities of the log, with an interval of nineteen in twenty.",
+          "What a decision is worth by inverse propensities of the log, with its 95 % interval.",
         ),
     );
     frame.look(
