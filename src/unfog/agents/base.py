@@ -432,7 +432,8 @@ class KnowsBias(Protocol):
     def bias(self, parameters: Parameters, state: State) -> tuple[Array, Array]:
         """Mean (..., d) and covariance (..., d, d) of the bias of the round to come.
 
-        For denoisers of time, the bias at the last reading: the next one may come at any time.
+        For denoisers of time, the bias at the last reading: the next one may come at any time. Of each
+        candidate, (..., J, d) and (..., J, d, d), where there are any.
         """
 
 
@@ -456,6 +457,20 @@ class Pooled(NamedTuple):
     own: State  # what is of this unit alone
 
 
+class Spreads(NamedTuple):
+    """What is believed of contexts and readings by the readings of all units: (..., d) each."""
+
+    mean: Array  # of true contexts
+    within: Array  # variance of true contexts within units
+    between: Array  # variance of units' offsets
+    devices: Array  # the part of it that is the devices'; of each candidate, (..., J, d), where there are any
+    bias: Array  # mean of reading less truth
+    noise: Array  # variance of one reading, as told
+    is_cut: Bools  # whether that was cut, since readings do not spread as far
+    readings: Array  # how many there were, noisy ones counting less
+    revealed: Array  # units with readings whose true value is known
+
+
 @runtime_checkable
 class PoolsUnits(Protocol):
     """A denoiser that learns from the readings of all units together.
@@ -464,6 +479,10 @@ class PoolsUnits(Protocol):
     """
 
     pools_units: ClassVar[bool] = True
+
+    @abstractmethod
+    def spreads(self, parameters: Parameters, state: State) -> Spreads:
+        """What is believed of contexts and readings by now."""
 
 
 @runtime_checkable
@@ -677,6 +696,16 @@ class ReplacesTerms(Protocol):
         """The state with one round's term replaced, or with a new one; both are as `fit` returned them."""
 
 
+class Estimates(NamedTuple):
+    """What a learner has estimated of rewards, and of the features of the rounds that it has learnt from."""
+
+    location: Array  # (...,)  mean of rewards
+    noise: Array  # (...,)  variance of a reward, arm and context known
+    mean: Array  # (..., k)  of expected features, in a block of theta
+    cov: Array  # (..., k, k)
+    is_set: Array  # (...,)  1 once there are estimates
+
+
 @runtime_checkable
 class EstimatesScales(Protocol):
     """A learner that estimates the scales of its own prior, at certain decisions."""
@@ -692,6 +721,14 @@ class EstimatesScales(Protocol):
     @abstractmethod
     def is_ready(self, state: State, arms: int) -> Bools:
         """Whether enough is known to choose among so many arms, (...,); they are drawn by lot before."""
+
+    @abstractmethod
+    def wanted(self, state: State, arms: int) -> Array:
+        """How many more rewards that takes, (...,)."""
+
+    @abstractmethod
+    def estimates(self, parameters: Parameters, state: State) -> Estimates:
+        """What was estimated last."""
 
 
 @runtime_checkable

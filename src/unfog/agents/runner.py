@@ -43,8 +43,9 @@ import numpy as np
 from unfog.agents import predict
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
-from unfog.agents.base import Chooser, Parameters, Pooled, Privilege, RunsChain, State
+from unfog.agents.base import Chooser, Parameters, Pooled, Privilege, RunsChain, Spreads, State
 from unfog.agents.grow import grow_agent
+from unfog.agents.hedge import mix_contexts
 from unfog.agents.round import Considered, Decision, Denoised, Memory, Observation, Several
 from unfog.channel.knowledge import Knowledge
 from unfog.features import Context, Design, FeatureMap
@@ -268,9 +269,30 @@ class Runner:
         weights = rounds.candidate_weights(self.memory())
         return rounds.believed_context(self.agent, self.setup, weights, channel, context)
 
+    @property
+    def spreads(self) -> Spreads | None:
+        """What the readings of all units say, (d,) each, over candidates; None if they are not pooled."""
+        if self.agent.can.pool is None:
+            return None
+        spreads = self.agent.can.pool.spreads(self.setup.denoiser, Pooled(self.pool, self.fresh))
+        weights = rounds.candidate_weights(self.memory())
+        if weights is not None:
+            spreads = spreads._replace(devices=(weights[..., None] * spreads.devices).sum(-2))
+        return Spreads(*(x.reshape(-1, x.shape[-1])[0] for x in spreads))
+
+    def rewards_wanted(self, arms: int) -> int | None:
+        """How many more rewards are wanted before it chooses among so many arms; None if it does choose."""
+        estimator = self.agent.can.estimate_scales
+        if estimator is None or estimator.is_ready(self.learner, arms).all():
+            return None
+        return int(estimator.wanted(self.learner, arms).max())
+
     def bias(self, unit: str) -> Law | None:
         """Mean and variance, (d,) each, of the belief about a unit's bias; None if the denoiser has none."""
-        return self._bias_moments(self.setup.denoiser, self.memory(unit).denoiser)
+        channel = self.memory(unit).denoiser
+        if self.agent.can.pool is not None:
+            channel = Pooled(self.pool, channel)
+        return self._bias_moments(self.setup.denoiser, channel)
 
     def bias_then(self, denoised: Denoised) -> Law | None:
         """The belief about the bias when a reading was denoised, which is cheap to compute again."""
@@ -279,7 +301,9 @@ class Runner:
     def _bias_moments(self, parameters: Parameters, channel: State) -> Law | None:
         if self.agent.can.estimate_bias is None:
             return None
-        mean, cov = self.agent.can.estimate_bias.bias(parameters, channel)
+        law = Context(*self.agent.can.estimate_bias.bias(parameters, channel))
+        weights = rounds.candidate_weights(self.memory())
+        mean, cov = law if weights is None else mix_contexts(weights, law)
         variance = cov.diagonal(axis1=-2, axis2=-1)
         return mean.reshape(-1, mean.shape[-1])[0], variance.reshape(-1, variance.shape[-1])[0]
 

@@ -68,9 +68,13 @@ class Innovations(NamedTuple):
     alarmed: Ints  # (...,)  after how many readings the alarm was first raised; 0: never
 
 
-def start(dim: int, batch: tuple[int, ...] = ()) -> Innovations:
-    """The state before the first reading."""
-    zero, evidence = np.zeros((3, *batch, dim)), np.zeros((*batch, dim, len(SCALES)))
+def start(dim: int, batch: tuple[int, ...] = (), *, tested: bool = True) -> Innovations:
+    """The state before the first reading; if it is not `tested`, e-values are not numbers.
+
+    Predictions by moments that are still learnt from the same readings make no martingale.
+    """
+    zero = np.zeros((3, *batch, dim))
+    evidence = np.full((*batch, dim, len(SCALES)), 0.0 if tested else np.nan)
     return Innovations(0, zero, zero, evidence, np.zeros(batch, dtype=np.intp))
 
 

@@ -40,7 +40,7 @@ from unfog.channel import innovations
 from unfog.channel.innovations import ALARM, Innovations
 from unfog.features import Context, FeatureMap
 from unfog.features.per_arm import has_intercepts
-from unfog.live import monitoring
+from unfog.live import learnt, monitoring
 from unfog.live.monitoring import ANY, BINS, LEVELS, Tallies
 from unfog.live.requests import DecisionRequest
 from unfog.live.state import PRIMARY, State
@@ -59,6 +59,7 @@ AGES = {"minute": 60.0, "hour": 3600.0, "day": 86_400.0, "week": 604_800.0, "lon
 DRAWS = 2000  # of theta and the context, for the expected reward of an arm
 LEVEL = 0.9
 MOST_UNITS = 1000  # that are listed, and that the mean bias is taken of
+FEW_UNITS = 100  # that it is taken of in a description
 OUTSIDE = "the caller's: an intercept, and slopes of contexts as they are"
 INSIDE = "those of features of contexts in deviations from their mean"
 
@@ -89,8 +90,9 @@ class Gauges(NamedTuple):
 
 
 def describe(state: State, name: str, now: float) -> dict[str, Any]:
-    """The problem itself, for JSON: its terms, arms, units and counts."""
+    """The problem itself, for JSON: its terms, arms, units, counts, and what was learnt (live/learnt.py)."""
     terms, arms, units = state.terms, state.arms, [unit for unit in state.runner.channels if unit]
+    bias = None if state.runner.spreads is not None else _summarise_bias(state, FEW_UNITS)
     return {
         "name": name,
         "agent": terms.agent,
@@ -114,6 +116,7 @@ def describe(state: State, name: str, now: float) -> dict[str, Any]:
         "rewards": state.watch.tallies.counts.rewards,
         "pending": sum(not pending.settled for pending in state.open.values()),
         "alarm": alarm(state),
+        "learnt": learnt.describe_learnt(state, None if bias is None else (bias.mean, bias.units_sd)),
     }
 
 
@@ -324,14 +327,14 @@ def notes(state: State) -> list[str]:
     return lines
 
 
-def _summarise_bias(state: State) -> Bias | None:
+def _summarise_bias(state: State, most: int = MOST_UNITS) -> Bias | None:
     """The bias of the only unit, or the mean over units; None if the agent has none."""
     units = list(state.runner.channels) or [""]
-    chosen = units[:MOST_UNITS]
+    chosen = units[:most]
     biases = [moments for moments in (bias(state, unit) for unit in chosen) if moments is not None]
     if not biases:
         return None
-    scale = np.sqrt(np.diag(state.made.channel.context_cov))
+    scale = learnt.find_context_sd(state)
     if len(units) == 1:
         return Bias(*biases[0], np.full_like(scale, np.nan), scale, whose(state, units[0]))
     means, sds = (np.array(values) for values in zip(*biases, strict=True))

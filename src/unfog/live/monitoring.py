@@ -26,6 +26,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from unfog.agents.agent import Agent
 from unfog.agents.runner import Law
 from unfog.channel import innovations
 from unfog.channel.innovations import Innovations
@@ -76,12 +77,13 @@ class Tallies(NamedTuple):
     inside: Array  # (levels,)  how many of them were in the interval of each level
     bins: Array  # (BINS, 3)  rewards of 0 or 1; sums of predictions and of rewards
     contexts: Array  # (4, d)  revealed; squared errors, noisy and denoised, summed; how many in the interval
+    lost: Array  # (d,)  readings that were lost
 
 
 def none_yet(dim: int, arms: int) -> Tallies:
     """The tallies before the first event."""
     inside, bins = np.zeros(len(LEVELS)), np.zeros((BINS, 3))
-    return Tallies(Counts(), np.zeros((arms, 4)), 0, inside, bins, np.zeros((4, dim)))
+    return Tallies(Counts(), np.zeros((arms, 4)), 0, inside, bins, np.zeros((4, dim)), np.zeros(dim))
 
 
 def happened(tallies: Tallies, what: Happening, times: int = 1) -> Tallies:
@@ -339,11 +341,16 @@ def _append_sample(rows: Array, now: Array) -> Array:
 class Watch:
     """Counts, coverage, the alarm, and samples of beliefs."""
 
-    def __init__(self, config: PreparedProblem, expects: bool) -> None:
-        """Start before the first event; `expects`: whether the agent predicts readings."""
+    def __init__(self, config: PreparedProblem, agent: Agent) -> None:
+        """Start before the first event; readings are compared with what the agent predicts, if it does.
+
+        They are tested only if it is told the law of contexts.
+        """
         dim, arms = len(config.terms.context), len(config.terms.arms)
         self.tallies: Tallies = none_yet(dim, max(arms, 1))
-        self.readings: Innovations | None = innovations.start(dim) if expects else None
+        self.readings: Innovations | None = None
+        if agent.can.predict_reading is not None:
+            self.readings = innovations.start(dim, tested=agent.denoiser.needs_moments)
         self.tracks = Tracks(dim)
         self._day = (0, 0)  # the day of the newest decision, and how many decisions it had
         self._config, self._binary = config, config.terms.is_binary
@@ -359,7 +366,9 @@ class Watch:
 
     def decided(self, arm_index: int, noisy: Array, prediction: tuple[Array, Array] | None) -> None:
         """Count a decision on a reading (1, d), of which mean and variance were predicted, (1, d) each."""
-        self.tallies = decided(self.tallies, arm_index)
+        self.tallies, is_lost = decided(self.tallies, arm_index), noisy[0] != noisy[0]  # NaN is not itself
+        if is_lost.any():
+            self.tallies = self.tallies._replace(lost=self.tallies.lost + is_lost)
         if self.readings is not None and prediction is not None:
             self.readings = innovations.after(
                 self.readings, noisy[0], prediction[0].reshape(-1), prediction[1].reshape(-1)

@@ -30,6 +30,7 @@ from unfog.live.history import MOST, Around, HistoryQuery
 from unfog.live.processor import Done, Processor
 from unfog.live.requests import Decision, DecisionRequest, Receipt, check_keys, check_requests, in_place
 from unfog.live.state import PRIMARY, State
+from unfog.live.words import in_words
 from unfog.validation import Identifier, InputError, check_keywords, count, display, nearest
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ class Problem:
         """Name, agent, and a note on its terms if there is one."""
         note = f": {self.note}" if self.note else ""
         return f"<live problem {self.name!r}, agent {self.terms.agent!r}{note}>"
+
+    def __str__(self) -> str:
+        """What was learnt, in words."""
+        return in_words(self.describe())
 
     def decide(
         self,
@@ -261,7 +266,10 @@ class Problem:
             return [pending.id for pending in state.open.values() if not pending.settled]
 
     def describe(self) -> dict[str, Any]:
-        """The problem itself, for JSON: its terms, arms, units, shadows and counts."""
+        """The problem itself, for JSON: its terms, arms, units, shadows, counts, and what was learnt.
+
+        `print(problem)` says the same in words.
+        """
         with self._locked_state() as state:
             return inspection.describe(state, self.name, self.processor.now(self.name))
 

@@ -252,7 +252,7 @@ class State:
         self.windows = Windows(config.terms.reward_window, config.terms.context_window)
         self.exploration = generator(config.terms.seed, 0, "floor")  # another name would draw other numbers
         self.number = 0  # of the next decision
-        self.watch = Watch(config, expects=self.runner.agent.can.predict_reading is not None)
+        self.watch = Watch(config, self.runner.agent)
         self.erased = set[str]()  # decisions whose events do not count
 
     @property

@@ -6,7 +6,7 @@ x and y are the regrets of two agents in the same n trials: the same theta, cont
 rewards. The standard error is the delta method's. Variances have n - 1 in their denominators.
 """
 
-from math import sqrt
+from math import exp, lgamma, log, log1p, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -63,6 +63,22 @@ def estimate(values: Array) -> Estimate:
 def jackknife_error(left_out: Array) -> float:
     """The standard error of an estimate, from the estimates (n,) that leave out one of n parts at a time."""
     return float(np.sqrt((len(left_out) - 1) * ((left_out - left_out.mean()) ** 2).mean()))
+
+
+def binomial_p_value(count: int, number: int, share: float) -> float:
+    """The probability of a count at least as far off on its side, twice; by the normal law beyond 1,000.
+
+    >>> round(binomial_p_value(8, 10, 0.5), 4)  # 2 (45 + 10 + 1) / 1024
+    0.1094
+    """
+    is_low = count < number * share
+    if number > 1000:
+        reach = (abs(count - number * share) - 0.5) / sqrt(number * share * (1 - share))
+        return min(1.0, 2 * NormalDist().cdf(-reach))
+    tail = range(count + 1) if is_low else range(count, number + 1)
+    chances = [lgamma(number + 1) - lgamma(k + 1) - lgamma(number - k + 1) for k in tail]
+    logs = [x + k * log(share) + (number - k) * log1p(-share) for x, k in zip(chances, tail, strict=True)]
+    return min(1.0, 2 * sum(exp(x) for x in logs))
 
 
 def wilson_interval(share: float, count: int, level: float = 0.95) -> tuple[float, float]:

@@ -39,6 +39,7 @@ from unfog.live.frames import Events, check_no_columns, decide_rows, reward_rows
 from unfog.live.inspection import dataset_from_json
 from unfog.live.requests import ARGUMENTS, Decision, Receipt, check_requests, read_arms
 from unfog.live.snapshot import Replayed
+from unfog.live.words import in_words
 from unfog.serve import errors
 from unfog.serve.errors import ServiceError
 from unfog.serve.http_client import Wire
@@ -212,6 +213,10 @@ class RemoteProblem:
     def __repr__(self) -> str:
         """The name and the address of the service."""
         return f"<live problem {self.name!r} of {self.client.url}>"
+
+    def __str__(self) -> str:
+        """What was learnt, in words."""
+        return in_words(self.describe())
 
     @property
     def terms(self) -> ProblemConfig:
@@ -413,7 +418,7 @@ class RemoteProblem:
         return ids
 
     def describe(self) -> dict[str, Any]:
-        """The problem itself: its arms, units, shadows and counts."""
+        """The problem itself: its arms, units, shadows and counts, and what was learnt."""
         about: dict[str, Any] = self.client.get(self._path)
         return about
 

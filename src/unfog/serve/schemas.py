@@ -415,6 +415,7 @@ class About(Answer, extra="allow"):
     rewards: int
     pending: int
     alarm: list[str]
+    learnt: dict[str, Any]
 
 
 class Glance(Answer):

@@ -73,8 +73,12 @@ def condition(
     readings: Array,
     truths: Array,
     last: float,
+    what: str = "context",
 ) -> tuple[float, float]:
-    """The context of the last reading by brute force; NaN where there is no reading or truth."""
+    """The context of the last reading by brute force, or the device's offset, or that reading.
+
+    NaN where there is no reading or truth.
+    """
     (p, b), (own, noise), n = prior, variances, len(readings) + 1
     # hidden: p, b, e_1..n, n_1..n
     cov = np.diag([p, b, *[own] * n, *[noise] * n])
@@ -91,8 +95,9 @@ def condition(
             data.append(truths[i] - mean)
     a = np.array(rows)
     gain = np.linalg.solve(a @ cov @ a.T, a @ cov).T
-    target = context[-1]
+    target = {"context": context[-1], "device": np.eye(2 + 2 * n)[1], "reading": reading[-1]}[what]
     posterior = cov - gain @ a @ cov
+    mean = 0.0 if what == "device" else mean
     return mean + float(target @ gain @ np.array(data)), float(target @ posterior @ target)
 
 
@@ -125,6 +130,64 @@ def test_each_candidate_has_the_posterior_of_the_joint_gaussian() -> None:
                 )  # fmt: skip
                 assert context.mean[j, k] == pytest.approx(mean, rel=1e-9)
                 assert context.cov[j, k, k] == pytest.approx(variance, rel=1e-7, abs=1e-9)
+
+
+def test_offsets_of_devices_and_the_next_reading_are_those_of_the_joint_gaussian() -> None:
+    rng = np.random.default_rng(5)
+    unit, reading, truth = drawn(rng)
+    played, revealed = Played(), np.full_like(reading, np.nan)
+    expected = played.denoiser.predict_reading(played.parameters, played.state(3))
+    assert np.isnan(expected).all()
+    for i in range(len(unit)):
+        played.read(int(unit[i]), reading[i])
+        if i % 3 == 0:
+            revealed[i, 0] = truth[i, 0]
+            played.reveal(int(unit[i]), reading[i], revealed[i])
+    fleet, pool, mine = played.moments, played.pool, unit == 3
+    bias, bias_cov = played.denoiser.bias(played.parameters, played.state(3))
+    expected = played.denoiser.predict_reading(played.parameters, played.state(3))
+    assert not bias[0, 1:].any()
+    assert not bias_cov[0].any()  # as read
+    assert not bias_cov[:, 2].any()  # exact
+    weight = fleet.paired / (fleet.paired + 4.0)
+    for k in range(2):
+        own = fleet.within[k] - NOISE[k]
+
+        def law(part: float, what: str, k: int = k, own: float = own) -> tuple[float, float]:
+            prior = max(1 - part, 1e-3) * fleet.between[k], max(part, 1e-3) * fleet.between[k]
+            centre, truths = pool.origin[k] + fleet.mean[k], revealed[mine, k] + fleet.shift[k]
+            return condition(centre, prior, (own, NOISE[k]), reading[mine, k], truths, np.nan, what)
+
+        for j, candidate in enumerate(played.denoiser.candidates[1:], 1):
+            mean, variance = law((1 - weight[k]) * PARTS[candidate] + weight[k] * fleet.device[k], "device")
+            assert bias[j, k] == pytest.approx(fleet.shift[k] + mean, rel=1e-6, abs=1e-9)
+            assert bias_cov[j, k, k] == pytest.approx(variance, rel=1e-7)
+        mean, variance = law(fleet.device[k], "reading")
+        offset = variance - own - NOISE[k]
+        mean_var = fleet.between[k] / pool.units[k] + fleet.within[k] / pool.number[k]
+        assert expected[0][k] == pytest.approx(mean, rel=1e-9)
+        variance += (offset / fleet.between[k]) ** 2 * mean_var
+        assert expected[1][k] == pytest.approx(variance, rel=1e-9)
+
+
+def test_spreads_are_those_of_the_world() -> None:
+    """400 units, all truths known: noise 1100, persons' offsets 900, devices' 1300 about -400."""
+    unit, reading, truth = drawn(np.random.default_rng(6), units=400, readings=6000)
+    played = Played()
+    for i in range(len(unit)):
+        played.read(int(unit[i]), reading[i])
+        played.reveal(int(unit[i]), reading[i], np.array([truth[i, 0], np.nan, np.nan]))
+    spreads = played.denoiser.spreads(played.parameters, played.state(0))
+    found = [spreads.mean[0], spreads.within[0] ** 0.5, spreads.between[0] ** 0.5]
+    assert found == pytest.approx([6500, 1800, (900**2 + 1300**2) ** 0.5], rel=0.15)
+    assert spreads.bias[0] == pytest.approx(-400, abs=3 * 1300 / 20)
+    assert spreads.devices[1:, 0] ** 0.5 == pytest.approx([1300] * 3, rel=0.15)
+    assert not spreads.devices[0].any()
+    assert (spreads.revealed[0], spreads.is_cut.tolist()) == (400, [False, False, False])
+    loud = Played(np.array([30.0]))
+    for i in range(100):
+        loud.read(i % 4, np.array([np.sin(i)]))
+    assert loud.denoiser.spreads(loud.parameters, loud.state(0)).is_cut.tolist() == [True]
 
 
 def test_as_read_is_the_reading_or_the_mean_of_all() -> None:

@@ -88,6 +88,22 @@ def test_the_belief_is_that_of_regression_given_the_scales() -> None:
         assert ((context @ state.root[arm]) ** 2).sum() == pytest.approx(spread, rel=1e-6)
 
 
+def test_estimates_are_in_the_units_of_rewards_and_features() -> None:
+    rounds = drawn(3)
+    parameters, state = learnt(rounds, refits=())
+    learner = EmpiricalBayes()
+    assert [int(learner.wanted(state, arms)) for arms in (3, 40)] == [0, 4]
+    assert not learner.is_ready(state, 3)  # nothing was estimated
+    told = learner.estimates(parameters, learner.estimate_scales(parameters, state))
+    assert told.location == pytest.approx(rounds.reward.mean(), rel=1e-12)
+    np.testing.assert_allclose(told.mean, rounds.x.mean(0), rtol=1e-9)
+    np.testing.assert_allclose(told.cov, np.cov(rounds.x.T, bias=True), rtol=1e-6, atol=1e-6)
+    _, state = learnt(rounds, refits=(20,))
+    weight = weights(rounds, state, 20)
+    found = learner.estimates(parameters, state)
+    np.testing.assert_allclose(found.mean, np.average(rounds.x, axis=0, weights=weight), rtol=1e-9)
+
+
 def objective(rounds: Rounds, state: State, spread: Array, noise: float) -> float:
     """The log density of the rewards, and of the guesses that count as two observations each."""
     s, n = state.scales, len(rounds.arm)

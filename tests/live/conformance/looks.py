@@ -26,6 +26,7 @@ from tests.live.conformance.places import (
 )
 from tests.live.ground import ARMS, CHANNEL, COORDINATES, Hand
 from unfog.live import NotFoundError
+from unfog.live.words import in_words
 from unfog.validation import InputError
 
 
@@ -57,7 +58,10 @@ def check_what_there_is_to_know(place: Place) -> None:
     live = place.made(reward_window="1h", context_window=90, epsilon=0.1)
     live.decide(SHOWN, unit="ann")
     live.reward(live.decide(SHOWN, unit="bob").id, 1.0)
-    assert live.describe() == {
+    description = live.describe()
+    assert str(live) == in_words(description)
+    assert description.pop("learnt")["context"]["x"]["missing"] == 0
+    assert description == {
         "name": live.name,
         "agent": "unfog",
         "seed": 11,
@@ -92,6 +96,23 @@ def check_what_there_is_to_know(place: Place) -> None:
     assert plain.note == plain.describe()["note"]
     assert "ordinary contextual bandit" in plain.note
     refused(plain, lambda: plain.decide([0.0, None]), NOTHING_KNOWN)
+
+
+def check_what_was_learnt_in_words(place: Place) -> None:
+    """Of an agent that is told how noisy readings are and nothing else."""
+    live = place.made(context={"x": 0.5, "y": 0, "day": ["am", "pm"]}, channel=None)
+    for i in range(24):
+        x, y, day = i % 5 - 1.0, None if i % 4 else 3.0, "am" if i % 3 else "pm"
+        decision = live.decide({"x": x, "y": y, "day": day}, unit=f"unit {i % 6}")
+        live.reward(decision.id, 300.0 + 7 * (i % 5) + i % 2)
+        if i % 5 == 0:
+            live.reveal(decision.id, {"x": x + 1})
+    text = str(live)
+    assert text == in_words(json.loads(json.dumps(live.describe(), allow_nan=False)))
+    counts = "24 decisions for 6 units, 24 rewards learnt, 5 true contexts shown"
+    assert text.startswith(f"{live.name} (agent hedged): {counts}\n")
+    assert "y: exact; usually 3.00; differs from time to time by 0; missing in 75 %" in text
+    assert "too low on average, by the truths of 5 units" in text
 
 
 NOTHING_KNOWN = "context.y: None; allowed: a number: without a channel nothing says what it would have been"

@@ -8,10 +8,13 @@ from unfog.agents.base import (
     Corrects,
     Denoiser,
     HasCandidates,
+    KnowsBias,
     Pooled,
     PoolsUnits,
+    PredictsReading,
     Privilege,
     ScalesContexts,
+    Spreads,
     TakesNoise,
 )
 from unfog.channel.knowledge import Knowledge
@@ -128,7 +131,9 @@ class Moments(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects, TakesNoise):
+class Fleet(
+    Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects, TakesNoise, KnowsBias, PredictsReading
+):
     """Denoise, told how noisy one reading is, with everything else from the readings of all units.
 
     A unit is a person with a device. Coordinate by coordinate its readings are
@@ -255,12 +260,9 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects, Takes
         fleet = moments(parameters, pool)
         part = _device_part(parameters, fleet)  # (..., J, d)
         is_kept = xp.isnan(part)
-        prior_p, prior_b = (x * fleet.between[..., None, :] for x in (_share(1 - part), _share(part)))
-        prior_p = xp.where(noise > 0, prior_p, fleet.between[..., None, :])  # exact: it is the person's
-        prior_b = xp.where(noise > 0, prior_b, 0.0)
         context_var, _ = _split_within(fleet, noise)
         reading_var = context_var + parameters.reading
-        offsets = _offsets(parameters, fleet, own, prior_p, prior_b)
+        offsets = _offsets(parameters, fleet, own, part)
         mean, gain_var = (x[..., None, :] for x in (fleet.mean, context_var))
         total = offsets.pp + 2 * offsets.pb + offsets.bb + reading_var[..., None, :]
         gain = _ratio(offsets.pp + offsets.pb + gain_var, total)
@@ -283,6 +285,51 @@ class Fleet(Denoiser, PoolsUnits, ScalesContexts, HasCandidates, Corrects, Takes
         """The mean over units."""
         pool = state.pool
         return _mean_error_of_all(parameters, pool, _ratio(pool.total, pool.number))
+
+    def bias(self, parameters: Parameters, state: Pooled) -> tuple[Array, Array]:
+        """The mean error of readings and the device's offset; with readings taken as they are, none."""
+        xp, fleet = parameters.noise.__array_namespace__(), moments(parameters, state.pool)
+        part = _device_part(parameters, fleet)
+        offsets = _offsets(parameters, fleet, state.own, part)
+        is_kept = xp.isnan(part)
+        mean = fleet.shift[..., None, :] + xp.where(is_kept, 0.0, offsets.b)
+        return mean, diagonal_matrix(xp.where(is_kept, 0.0, xp.maximum(offsets.bb, 0.0)))
+
+    def predict_reading(self, parameters: Parameters, state: Pooled) -> tuple[Array, Array]:
+        """The unit's next reading, whoever's its offset is; not a number before there are five readings.
+
+        What is not known of the mean of all readings counts as far as the unit's own do not stand for it.
+        """
+        xp, (pool, own) = parameters.noise.__array_namespace__(), state
+        fleet = moments(parameters, pool)
+        offsets = _offsets(parameters, fleet, own, fleet.device[..., None, :])
+        p, b, pp, pb, bb = (x[..., 0, :] for x in offsets)
+        offset_var = xp.maximum(pp + 2 * pb + bb, 0.0)
+        context_var, usual_var = _split_within(fleet, parameters.noise)
+        mean_var = _ratio(fleet.between, pool.units) + _ratio(usual_var, pool.number)
+        variance = context_var + parameters.reading + offset_var
+        variance = variance + _ratio(offset_var, fleet.between) ** 2 * mean_var
+        is_known = (pool.number >= FEWEST) & (variance > 0)
+        mean = pool.origin + fleet.mean + p + b
+        return xp.where(is_known, mean, xp.nan), xp.where(is_known, variance, xp.nan)
+
+    def spreads(self, parameters: Parameters, state: Pooled) -> Spreads:
+        """The moments of the fleet; a candidate that takes readings as read has no devices."""
+        xp, pool, noise = parameters.noise.__array_namespace__(), state.pool, parameters.noise
+        fleet = moments(parameters, pool)
+        part = _device_part(parameters, fleet)
+        is_device = ~xp.isnan(part) & (noise > 0)
+        return Spreads(
+            mean=pool.origin + fleet.mean - fleet.shift,
+            within=_split_within(fleet, noise)[0],
+            between=fleet.between,
+            devices=xp.where(is_device, part, 0.0) * fleet.between[..., None, :],
+            bias=fleet.shift,
+            noise=noise,
+            is_cut=noise > MOST_NOISE * fleet.within,
+            readings=pool.number,
+            revealed=pool.paired,
+        )
 
     def update(self, parameters: Parameters, state: Pooled, noisy: Array, context: Any) -> Pooled:
         """The sums with one more reading."""
@@ -449,9 +496,15 @@ def _split_within(fleet: Moments, noise: Array) -> tuple[Array, Array]:
     return context_var, context_var + noise
 
 
-def _offsets(parameters: Parameters, fleet: Moments, own: Own, prior_p: Array, prior_b: Array) -> _Offsets:
-    """The belief about a unit's two offsets, from its readings, its truths and its pairs."""
+def _offsets(parameters: Parameters, fleet: Moments, own: Own, part: Array) -> _Offsets:
+    """The belief about a unit's two offsets, from its readings, its truths and its pairs, (..., J, d).
+
+    `part` is the devices' part of the variance before, as each candidate has it.
+    """
     xp, noise = parameters.noise.__array_namespace__(), parameters.noise
+    prior_p, prior_b = (x * fleet.between[..., None, :] for x in (_share(1 - part), _share(part)))
+    prior_p = xp.where(noise > 0, prior_p, fleet.between[..., None, :])  # exact: it is the person's
+    prior_b = xp.where(noise > 0, prior_b, 0.0)
     context_var, reading_var = _split_within(fleet, noise)
     variance = xp.where(own.alone.number > ROUNDING, own.alone.variance(reading_var), 0.0)
     by_reading = _ratio(own.alone.number, variance)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unfog.agents.base import EstimatesScales, Evidence, Grows, Learner, ReplacesTerms, Term
+from unfog.agents.base import Estimates, EstimatesScales, Evidence, Grows, Learner, ReplacesTerms, Term
 from unfog.channel.knowledge import Knowledge
 from unfog.maths import gaussian
 from unfog.maths.arrays import Array, Bools, matvec
@@ -188,7 +188,22 @@ class EmpiricalBayes(Grows, Learner, ReplacesTerms, EstimatesScales):
 
     def is_ready(self, state: State, arms: int) -> Bools:
         """Once scales were estimated and two rewards an arm have come: eight at least, 64 suffice."""
-        return (state.is_set > 0) & (state.rewards >= max(8, min(2 * arms, 64)))
+        return (state.is_set > 0) & (self.wanted(state, arms) == 0)
+
+    def wanted(self, state: State, arms: int) -> Array:
+        """Rewards until there are two an arm: eight at least, 64 suffice."""
+        xp = state.rewards.__array_namespace__()
+        wanted: Array = xp.maximum(max(8, min(2 * arms, 64)) - state.rewards, 0.0)
+        return wanted
+
+    def estimates(self, parameters: Parameters, state: State) -> Estimates:
+        """The scales of the last estimate; features as they are, by the weights of their rewards."""
+        xp, scales = state.first.__array_namespace__(), state.scales
+        count = xp.where(state.weight > 0, state.weight, 1.0)[..., None]
+        total = state.cross.sum(-3)
+        mean = parameters.location * total[..., 0, :] / count
+        cov = total / count[..., None] - mean[..., :, None] * mean[..., None, :]
+        return Estimates(state.first + scales.location, scales.noise, mean, cov, state.is_set)
 
     def grow(self, old: Knowledge, new: Knowledge, state: State) -> State:
         """The state with blocks for the new arms, of which nothing is known but the prior."""

@@ -17,7 +17,7 @@ export function make() {
     const plots = frame.plots.of(shown.length ? wanted(shown, data) : []);
     if (plots.length) {
       plots[0].set(spread(shown, tracks, data));
-      plots[1].set(evidence(shown, tracks, data));
+      plots[1]?.set(evidence(shown, tracks, data));
     } else
       frame.plots.nothing(
         data.unit === null
@@ -41,22 +41,20 @@ function wanted(shown, data) {
   const curves = shown.map((name) => ({ name, colour: data.place(name) }));
   const alarm = [{ at: data.diagnostics.alarm_at, name: "alarm", alarm: true }];
   const both = [...curves, { name: ALL, colour: GREY, plain: true }];
-  return [
-    [
-      `spread ${kind}`,
-      () =>
-        lines("mean square of late, in variances as told", {
-          curves,
-          rules: [{ at: 1, name: "as told" }],
-          time: data.time,
-        }),
-    ],
-    [
-      `evidence ${kind}`,
-      () => lines("evidence against the channel", { curves: both, log: true, rules: alarm, time: data.time }),
-    ],
-  ];
+  const spreads = () =>
+    lines("mean square of late, in variances as told", {
+      curves,
+      rules: [{ at: 1, name: "as told" }],
+      time: data.time,
+    });
+  const evidences = () =>
+    lines("evidence against the channel", { curves: both, log: true, rules: alarm, time: data.time });
+  const plots = [[`spread ${kind}`, spreads]];
+  return isTested(data) ? [...plots, [`evidence ${kind}`, evidences]] : plots;
 }
+
+/** Agents that learn the moments of readings from the same readings are not tested. */
+const isTested = (data) => data.diagnostics.e_value_of_all !== null;
 
 const curve = (values, path) => ({ values, say: (i) => number(values[i], from(...TRACK, ...path, i)) });
 
