@@ -229,10 +229,9 @@ class Refuse:
 
 sys.meta_path.insert(0, Refuse())
 import unfog
-told = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
-walks = unfog.Bandit(arms=["send", "wait"], context=["steps"], channel=told)
-d = walks.decide({"steps": 1648}, unit="ann")
-walks.reward(d.id, 1.0)
+walks = unfog.Bandit(arms=["send", "wait"], context={"steps": 1200, "day": unfog.Category(["mon", "tue"])})
+d = walks.decide({"steps": 1648, "day": None}, unit="ann")
+walks.reward(d.id, 320.0)
 walks.reveal(d.id, {"steps": 2410})
 walks.save("walks.bandit")
 loaded = unfog.Bandit.load("walks.bandit")
@@ -252,8 +251,8 @@ def test_it_needs_numpy_alone(tmp_path: Path) -> None:
         check=False,
     )
     first, second, *_ = [*done.stdout.splitlines(), "", ""]
-    assert first == "<unfog.Bandit: agent 'unfog', 2 arms, 1 decisions, 1 rewards>", done.stderr
-    assert second == "bandit (agent unfog): 1 decision for 1 unit, 1 reward learnt, 1 true context shown"
+    assert first == "<unfog.Bandit: agent 'hedged', 2 arms, 1 decisions, 1 rewards>", done.stderr
+    assert second == "bandit (agent hedged): 1 decision for 1 unit, 1 reward learnt, 1 true context shown"
 
 
 def test_options_are_those_of_a_problem_in_a_store() -> None:

@@ -41,11 +41,11 @@ class Bandit(Problem):
     """Decide in memory: `decide`, `reward`, `reveal`. Threads may share it.
 
     >>> import unfog
-    >>> channel = {"context_mean": [7000], "context_cov": 4e6, "noise_cov": 1e6, "bias_cov": 4e6}
-    >>> walks = unfog.Bandit(arms=["send", "wait"], context=["steps"], channel=channel, seed=1)
-    >>> d = walks.decide({"steps": 1648}, unit="ann")
-    >>> walks.reward(d.id, 1.0).outcome
-    'learnt'
+    >>> days = unfog.Category(["mon", "tue", "wed"])
+    >>> walks = unfog.Bandit(arms=["send", "wait"], context={"steps": 1200, "hour": 0, "day": days})
+    >>> d = walks.decide({"steps": 1648, "hour": None, "day": "mon"}, unit="ann")
+    >>> walks.reward(d.id, 320.0).outcome, d.denoised["day"]["mon"]
+    ('learnt', 1.0)
     """
 
     @show_options
@@ -57,8 +57,9 @@ class Bandit(Problem):
         clock: Callable[[], float] | None = None,
         **terms: Unpack[ProblemOptions],
     ) -> None:
-        """State a problem, with the options of `Store.problem`. `keep` says of how many decisions the events
-        are kept, if not of all; `name` is for figures and exports; `clock` replaces the machine's.
+        """State a problem: what each coordinate of the context is, as {"steps": 1200, "hour": 0} (how far one
+        reading may be off, as a standard deviation), and the arms. What is None is learnt, or not wanted.
+        `keep`: of how many decisions events are kept; `name`: for figures; `clock` replaces the machine's.
         """
         name, body = validation.check_name("name", name), config.written(terms)
         processor = self._begin(MemoryBackend(), keep, clock)

@@ -279,17 +279,16 @@ FIELDS: dict[str, Field] = {
 
 
 def show_options(function: Function) -> Function:
-    """Make `help` and `inspect.signature` show each term that a function takes, with its default."""
-    signature = inspect.signature(function)
+    """Make `help` and `inspect.signature` show each term that a function takes, with its default.
+
+    Their types are left out: type checkers know them, and people would have to look for the names.
+    """
+    signature, keyword = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
     own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    own_options = [p for p in own if p.kind is p.KEYWORD_ONLY]
-    terms = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=FIELDS[name].default, annotation=kind)
-        for name, kind in get_type_hints(ProblemOptions).items()
-    ]
-    vars(function)["__signature__"] = signature.replace(
-        parameters=[*(p for p in own if p not in own_options), *terms, *own_options]
-    )
+    terms = [inspect.Parameter(name, keyword, default=field.default) for name, field in FIELDS.items()]
+    first, last = ([p for p in own if (p.kind is keyword) is after] for after in (False, True))
+    last = [p.replace(annotation=p.empty) for p in last]
+    vars(function)["__signature__"] = signature.replace(parameters=[*first, *terms, *last])
     return function
 
 

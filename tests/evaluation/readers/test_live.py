@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import unfog
 from tests.evaluation.readers import logs
 from tests.live.ground import ARMS, Hand, opened, problem
 from tests.live.played import Player, terms
@@ -207,3 +208,26 @@ def test_a_problem_is_no_store(tmp_path: Path) -> None:
         offered: list[object] = [store, problem(store), logs.simulated(3)]
     assert [isinstance(one, live.Store) for one in offered] == [True, False, False]
     assert [isinstance(one, live.Problem) for one in offered] == [False, True, False]
+
+
+def test_a_context_by_coordinate_is_read_by_column() -> None:
+    steps = unfog.Reading(2, bias_sd=1, mean=7, sd=3)
+    context = {"steps": steps, "hour": unfog.Cycle(24), "day": unfog.Category(["mon", "tue"])}
+    bandit = unfog.Bandit(arms=["send", "wait"], context=context, seed=3)
+    for i in range(40):
+        row = {"steps": None if i == 3 else i % 9, "hour": i % 24, "day": "mon" if i % 4 else "tue"}
+        d = bandit.decide(row, unit=i % 3)
+        bandit.reward(d.id, float(i % 9) * (d.arm == "send"))
+        bandit.reveal(d.id, {"steps": i % 9})
+    log = live.read(bandit.events(), None, None)
+    assert log.coordinates == ("steps", "hour.cos", "hour.sin", "day=mon", "day=tue")
+    assert np.isnan(log.noisy).sum() == 1
+    assert log.noisy[:, 3].mean() == 0.75
+    assert log.channel is not None
+    assert log.channel.noise_cov[0, 0] == 4
+    assert log.channel.context_mean[3] == pytest.approx((30 + 0.5) / 41)
+    result = unfog.evaluate(bandit, policies=["logger", "always:send", "hedged"])
+    assert np.isfinite(result["value"].sel(estimator="dr")).all()
+    unknown = unfog.Bandit(arms=["send", "wait"], context={"steps": 2}, seed=3)
+    unknown.reward(unknown.decide({"steps": 3}).id, 1.0)
+    assert live.read(unknown.events(), None, None).channel is None
