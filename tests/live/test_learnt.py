@@ -136,6 +136,17 @@ def test_the_bias_of_a_phone_and_the_spread_of_readings_are_shown() -> None:
     assert bandit.replay(verify=True).same
 
 
+def test_an_exact_coordinate_stays_as_it_was_read_whatever_its_mean_is_said_to_be() -> None:
+    readings = (
+        unfog.Reading(0, mean=5.0),
+        unfog.Reading(0, mean=5.0, sd=2.0),
+        unfog.Reading(1e-9, 0.0, mean=5.0),
+    )
+    for reading in readings:
+        bandit = played(0, context={"x": reading})
+        assert [bandit.decide({"x": 9.0}, unit=i).denoised["x"] for i in range(6)] == pytest.approx([9.0] * 6)
+
+
 def test_before_there_are_rewards_enough_all_is_provisional() -> None:
     bandit = played(3)
     lines = str(bandit).splitlines()

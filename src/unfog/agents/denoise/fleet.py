@@ -47,7 +47,7 @@ class Parameters(NamedTuple):
 
     noise: Array  # (d,)  variance of one reading about the true context and the device's offset
     device: Array  # (J,)  the part of the offsets' variance that is the devices'; NaN: as read
-    mean: Array  # (d,)  of true contexts; NaN where it is to be learnt, as in what follows
+    mean: Array  # (d,)  of true contexts; NaN where it is to be learnt, as in what follows, or says nothing
     within: Array  # (d,)  variance of true contexts within units
     persons: Array  # (d,)  variance of persons' offsets
     devices: Array  # (d,)  variance of devices' offsets
@@ -226,7 +226,10 @@ class Fleet(
         )
         persons = noise * xp.nan if known.person_cov is None else xp.linalg.diagonal(known.person_cov)
         within = variance - persons
-        assumed = known.context_mean, xp.where(within > 0, within, xp.nan), persons, devices
+        # Of readings without devices' errors, exact ones among them, the mean says nothing of an error.
+        most = ROUNDING * xp.where(xp.isnan(variance), noise, variance)
+        mean = xp.where((noise == 0) | (devices <= most), xp.nan, known.context_mean)
+        assumed = mean, xp.where(within > 0, within, xp.nan), persons, devices
         parameters = Parameters(noise, xp.asarray(parts, dtype=noise.dtype), *assumed, *[noise] * 4)
         return self.with_noise(parameters, known.noise_cov)
 
