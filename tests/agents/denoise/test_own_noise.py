@@ -1,5 +1,6 @@
 """Readings with a noise of their own: joint Gaussians with another noise covariance in each round."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -346,6 +347,35 @@ def played(agent: Agent, noises: Any, mask: Array | None = None) -> list[Any]:
 
 
 NOISY = [row for row in AGENTS.values() if row.can.take_noise is not None and row.takes_noise]
+
+
+def test_rounds_learn_from_a_reading_by_its_own_noise() -> None:
+    """When it is observed, with its pair, and when its truth comes late."""
+    truth, story = make_world()
+    rng = np.random.default_rng(8)
+    for name in ("unfog", "unfog-delayed", "late"):
+        agent = replace(AGENTS[name], clip_sd=None)
+        denoiser: Any = agent.denoiser
+        setup, memory = begin(agent, truth)
+        state = memory.denoiser
+        for r in story:
+            noise = np.stack([spd(rng, D, 0.05, 8.0) for _ in range(TRIALS)])
+            observation, parameters = (
+                Observation(r.noisy, noise=noise),
+                denoiser.with_noise(setup.denoiser, noise),
+            )
+            decision = rounds.decide(agent, setup, memory, truth.features, observation, r.normals)
+            memory = rounds.observe(agent, setup, memory, observation)
+            if not agent.awaits_context:
+                state = denoiser.update(parameters, state, r.noisy, None)
+            memory, decision = rounds.reward(agent, setup, memory, decision, r.reward)
+            if agent.sees_context:
+                memory, _ = rounds.reveal(agent, setup, memory, decision, r.context)
+            if agent.awaits_context:
+                state = denoiser.update(parameters, state, r.noisy, r.context)
+            elif agent.sees_context:
+                state, _ = denoiser.correct(parameters, state, r.noisy, r.noisy * np.nan, r.context)
+            alike(denoiser.bias(setup.denoiser, memory.denoiser), denoiser.bias(setup.denoiser, state))
 
 
 def test_the_told_noise_changes_nothing() -> None:

@@ -100,7 +100,7 @@ class Readings(NamedTuple):
 
     def variance(self, variance: Array) -> Array:
         """The variance of their mean, times their number, where a reading of weight 1 has this one."""
-        return variance * _ratio(self.squares, self.number) + _ratio(self.excess, self.number)
+        return variance * _per_weight(self.squares, self.number) + _per_weight(self.excess, self.number)
 
 
 class Own(NamedTuple):
@@ -415,8 +415,8 @@ def moments(parameters: Parameters, pool: Pool) -> Moments:
     """What the sums say of the fleet, and what is told of it."""
     xp, noise = pool.number.__array_namespace__(), parameters.noise
     number, units = pool.number, pool.units
-    mean = _ratio(pool.total, number)
-    squares, excess = _ratio(pool.squares, number), _ratio(pool.excesses, number)
+    mean = _per_weight(pool.total, number)
+    squares, excess = _per_weight(pool.squares, number), _per_weight(pool.excesses, number)
     about = xp.maximum(pool.square - number * mean**2 - (pool.excess - excess), 0.0)
     spread = (about + FIRST * 4 * noise) / (xp.maximum(number - squares, 0.0) + FIRST)
     within = xp.maximum(pool.square - pool.between - (pool.excess - pool.mean_excess), 0.0)
@@ -425,7 +425,7 @@ def moments(parameters: Parameters, pool: Pool) -> Moments:
     inflation = _inflation(pool, within, free)
     by_chance = xp.maximum(pool.means - squares, 0.0) * within_var * inflation + (pool.mean_excess - excess)
     apart = pool.between - number * mean**2 - by_chance
-    estimate = xp.maximum(_ratio(apart, number - _ratio(pool.sizes, number)), 0.0)
+    estimate = xp.maximum(_ratio(apart, number - _per_weight(pool.sizes, number)), 0.0)
     is_estimated = (units >= FEWEST) & (number > 2 * units)
     raw = xp.where(is_estimated, estimate, ASSUMED * within_var)
     between = (xp.maximum(raw, 1e-6 * within_var) * units + ASSUMED * within_var * SPREAD) / (units + SPREAD)
@@ -545,23 +545,29 @@ def _weight(parameters: Parameters, reading: Array) -> Array:
 
 def _by_number(readings: Readings, total: Array) -> Array:
     """A sum of one unit over the number of its readings."""
-    return _ratio(total, readings.number)
+    return _per_weight(total, readings.number)
 
 
 def _lagged(own: Own) -> Array:
     """The sum of products of neighbouring residuals about the unit's mean, by their weights."""
-    mean = _ratio(own.readings.total, own.readings.number)
+    mean = _per_weight(own.readings.total, own.readings.number)
     return own.product - mean * own.neighbours + own.links * mean**2
 
 
 def _mean_error(own: Own) -> Array:
-    return _ratio(own.error, own.pairs)
+    return _per_weight(own.error, own.pairs)
 
 
 def _mean(total: Array, number: Array) -> Array:
     """The mean of so many, and zero of none."""
     mean: Array = total / number.__array_namespace__().maximum(number, 1.0)
     return mean
+
+
+def _per_weight(total: Array, number: Array) -> Array:
+    """A sum over so much; both are zero where there is nothing."""
+    share: Array = total / number.__array_namespace__().where(number == 0, 1.0, number)
+    return share
 
 
 def _ratio(above: Any, below: Any) -> Array:
