@@ -23,6 +23,7 @@ extensions = [
     "docs._ext.reachable",
     "docs._ext.search",
     "docs._ext.generate",
+    "docs._ext.phases",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates", "gallery", "skeletons", "images/*.py"]

@@ -38,4 +38,6 @@ def _build(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, *told], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    phases = [line.split()[:2] for line in done.stdout.splitlines()]
+    assert phases == [["docs:", phase] for phase in ("running", "reading", "resolving", "copying")]
