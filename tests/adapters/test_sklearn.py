@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+import unfog
 from tests.adapters.denoising.channels import DIM, MEAN, NOISE_COV, TOLD, readings, with_gaps
 from tests.each import each
 from unfog import calibrate
@@ -141,7 +142,7 @@ X = readings(20, seed=5).noisy
         ({}, {"groups": [1.0] * 19 + [np.nan]}, r"^groups: row 19 has nan"),
         ({}, {"groups": [*["a"] * 19, None]}, r"^groups: row 19 has None"),
         ({}, {"true": X[:19]}, r"^true: has shape \(19, 3\)"),
-        ({}, {"true": X}, r"^X: column 0 is apart from true by a constant"),
+        ({}, {"true": X + 1.0}, r"^X: column 0 is apart from true by a constant"),
         (
             {},
             {"true": np.full(X.shape, np.nan)},
@@ -208,7 +209,7 @@ def test_a_calibrated_channel_goes_straight_in() -> None:
         state = agent.update(parameters, state, reading - channel.bias, None)
     plain = Denoiser.from_channel(channel.to_json()).fit(drawn.noisy)
     np.testing.assert_allclose(plain.bias_, Denoiser.from_channel(channel).fit(drawn.noisy).bias_)
-    with pytest.raises(InputError, match=r"^channel: .*; allowed: found.channel of unfog.calibrate"):
+    with pytest.raises(InputError, match=r"^channel: .*; allowed: the channel of a calibration"):
         Denoiser.from_channel(3.0)
     with pytest.raises(InputError, match=r"^channel.context_cov: missing"):
         Denoiser.from_channel({"context_mean": MEAN})
@@ -263,3 +264,26 @@ def test_frames_of_all_kinds_with_gaps(rng: np.random.Generator) -> None:
         np.testing.assert_allclose(denoiser.fit_transform(frame), expected, rtol=1e-12)
         assert denoiser.get_feature_names_out().tolist() == ["steps", "mood"]
         assert np.isfinite(denoiser.transform_one({"mood": pd.NA, "steps": 1})).all()
+
+
+def test_exact_columns_come_out_as_they_went_in() -> None:
+    """Told, found from pairs, from some pairs, or said of one reading: as live answers them."""
+    rng = np.random.default_rng(8)
+    true = rng.normal([0.0, 3.0], [1.0, 2.0], (200, 2))
+    noisy = true + rng.normal(size=(200, 2)) * [1.0, 0.0]
+    some = np.where(np.arange(200)[:, None] < 80, true, np.nan)
+    channel = unfog.calibrate(noisy, true).channel
+    for denoiser in (
+        Denoiser(noise_cov=[1.0, 0.0]).fit(noisy),
+        Denoiser().fit(noisy, true=true),
+        Denoiser().fit(noisy, true=some),
+        Denoiser.from_channel(channel).fit(noisy),
+    ):
+        assert denoiser.noise_cov_[1].tolist() == [0.0, 0.0]
+        better = denoiser.transform(noisy)
+        np.testing.assert_allclose(better[:, 1], noisy[:, 1], atol=1e-7)
+        assert ((better[:, 0] - true[:, 0]) ** 2).mean() < 0.8
+    one = Denoiser(noise_cov=[1.0, 0.0]).fit(noisy).transform_one(noisy[0], noise_cov=[0.0, 0.0])
+    np.testing.assert_allclose(one, noisy[0], atol=1e-9)
+    with pytest.raises(InputError, match="column 1 is apart from true by a constant"):
+        Denoiser().fit(noisy + np.array([0.0, 1.0]), true=true)

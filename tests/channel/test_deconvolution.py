@@ -127,3 +127,15 @@ def test_a_component_without_weight_takes_no_part(rng: np.random.Generator) -> N
     law = Mixture(np.asarray([1.0, 0.0]), rng.normal(size=(2, 2)), np.stack([np.eye(2)] * 2))
     found = mixture.posterior(law, 0.3 * np.eye(2), rng.normal(size=(5, 2)))
     np.testing.assert_allclose(found.weights, [[1.0, 0.0]] * 5, atol=1e-300)
+
+
+def test_exact_columns_and_those_with_the_least_noise_are_fitted_alike() -> None:
+    """A column of a few levels, where a component could end in a point and its law in no density."""
+    rng = np.random.default_rng(5)
+    true = np.column_stack([rng.normal(size=400), rng.integers(0, 3, 400)])
+    noisy = true + rng.normal(size=(400, 2)) * [1.0, 0.0]
+    one = deconvolve(noisy, [1.0, 0.0], components=1)
+    np.testing.assert_allclose(one.covs[0, 1, 1], true[:, 1].var(), rtol=1e-4)
+    several = deconvolve(noisy, [1.0, 0.0])
+    assert all(np.isfinite(part).all() for part in several)
+    assert np.linalg.eigvalsh(several.covs).min() > 0

@@ -42,6 +42,7 @@ from unfog.validation import InputError, check_keywords
 MOST_COMPONENTS = 100
 STARTS, SHORT = 5, 20  # the number of starts, and the steps after which only the best of them goes on
 STEPS, NEAR = 500, 1e-6  # until a step raises the mean log likelihood by less
+LEAST = 1e-6  # what a component keeps of the variance of an exact column, so that none ends in a point
 CELLS = 2**22  # distances between a sample and its atoms that are computed at once
 
 
@@ -54,7 +55,7 @@ def deconvolve(
     mean: validation.Numbers | None = None,
     seed: int = 0,
 ) -> Mixture:
-    """Fit the law of contexts to noisy ones (n, d), whose noise has this covariance.
+    """Fit the law of contexts to noisy ones (n, d), whose noise has this covariance; a variance of 0: exact.
 
     `mean` is that of the contexts, where it is known; None: the channel has no bias. More components follow
     the law more closely and need more measurements: ten for each number that is fitted, k (d + 1)(d + 2) / 2
@@ -79,7 +80,7 @@ def deconvolve(
         raise InputError(
             "noisy", "it does not spread in every direction", "columns that each vary by themselves"
         )
-    cov = validation.covariance("noise_cov", noise_cov, dim)
+    cov = validation.covariance("noise_cov", noise_cov, dim, exact=True)
     rng = generator(validation.count("seed", seed, 0), 0, "deconvolution")
     laws = [_climb(_start(values, cov, count, rng), values, cov, SHORT) for _ in range(STARTS)]
     best = max(laws, key=lambda law: likelihood(law, values, cov))
@@ -140,9 +141,11 @@ def _start(noisy: Array, noise_cov: Array, components: int, rng: np.random.Gener
 def _climb(law: Mixture, noisy: Array, noise_cov: Array, steps: int) -> Mixture:
     """Take EM steps, at most `steps`, until they no longer help."""
     before = -np.inf
+    least = np.diag(LEAST * noisy.var(0) * (np.diag(noise_cov) == 0))
     for _ in range(steps):
         posterior = mixture.posterior(law, noise_cov, noisy)
         law, now = _maximise(law, posterior), _likelihood(posterior, noisy.shape[1])
+        law = law._replace(covs=law.covs + least)
         if now - before < NEAR:
             break
         before = now

@@ -88,6 +88,11 @@ def check_sd(field: str, value: object) -> float:
     return sd
 
 
+def check_noise_sd(field: str, value: object) -> float:
+    """The standard deviation of a reading's noise, which is 0 where the reading is exact."""
+    return 0.0 if validation.not_negative(field, value) == 0 else check_sd(field, value)
+
+
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 LONGEST = 100 * 365 * 86_400.0
 ALLOWED = 'a number of seconds, or text such as "45s", "30m", "12h", "7d", "2w"; None for no end'

@@ -80,7 +80,7 @@ def _add_noise(spec: ContextSpec, row: dict[str, Any]) -> dict[str, float]:
         sds = dict(zip(spec.readings, np.sqrt(np.diag(cov)).tolist(), strict=True))
     elif sds is not None and not isinstance(sds, Mapping):
         sds = dict.fromkeys(spec.readings, sds)
-    cells = {f"noise_sd.{name}": sd for name, sd in (sds or {}).items() if sd > 0}
+    cells = {f"noise_sd.{name}": sd for name, sd in (sds or {}).items()}
     row |= cells
     return cells
 

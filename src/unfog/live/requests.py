@@ -12,7 +12,7 @@ import numpy as np
 
 from unfog import validation
 from unfog._frames import read_row
-from unfog.live.config import PreparedProblem, ProblemConfig, check_sd
+from unfog.live.config import PreparedProblem, ProblemConfig, check_noise_sd
 from unfog.live.errors import ConflictError
 from unfog.maths.arrays import Array
 from unfog.validation import LARGEST, InputError, check_keywords, display, is_missing
@@ -180,7 +180,7 @@ def _check_noise_sd(value: Any, terms: ProblemConfig) -> float | dict[str, float
     """A standard deviation for all coordinates that are not exact, or those of some by name."""
     coordinates = terms.readings
     if not isinstance(value, Mapping):
-        sd = check_sd("noise_sd", value)
+        sd = check_noise_sd("noise_sd", value)
         if terms.spec is None:
             return sd
         value = dict.fromkeys((name for name in coordinates if name not in terms.spec.exact), sd)
@@ -189,7 +189,7 @@ def _check_noise_sd(value: Any, terms: ProblemConfig) -> float | dict[str, float
             raise InputError(f"noise_sd.{name}", "no such coordinate", ", ".join(coordinates))
     if not value:
         raise InputError("noise_sd", value, "a number, or numbers by the names of coordinates")
-    return {name: check_sd(f"noise_sd.{name}", value[name]) for name in coordinates if name in value}
+    return {name: check_noise_sd(f"noise_sd.{name}", value[name]) for name in coordinates if name in value}
 
 
 def _check_probability(value: object, logged_arm: object) -> float:

@@ -174,7 +174,8 @@ def check_a_reading_may_have_a_noise_of_its_own(place: Place) -> None:
     assert faint < own < loud
     full = [[0.25, 0.0], [0.0, 0.8]]  # 0.8 is that of the channel
     alike: list[dict[str, Any]] = [{"noise_sd": {"x": 0.5}}, {"noise_cov": full}]
-    for noises in (alike, [{"noise_sd": 0.3}, {"noise_cov": 0.09}]):
+    exact: list[dict[str, Any]] = [{"noise_sd": {"x": 0.0}}, {"noise_cov": [0.0, 0.8]}]
+    for noises in (alike, exact, [{"noise_sd": 0.3}, {"noise_cov": 0.09}]):
         known = [live.decide(SHOWN, unit=str(noise), measured_at=5.0, **noise).sd for noise in noises]
         assert known[0] == known[1]
         one, other = (live.predict_rewards(SHOWN, measured_at=5.0, unit="new", **noise) for noise in noises)

@@ -33,6 +33,7 @@ import numpy as np
 
 from unfog.adapters.denoising.arguments import ChannelSettings, Rows
 from unfog.adapters.denoising.statistics import (
+    EXACT,
     Biases,
     Errors,
     History,
@@ -48,7 +49,7 @@ from unfog.adapters.denoising.statistics import (
 )
 from unfog.channel.moments import between_covariance
 from unfog.features import Context
-from unfog.maths.arrays import Array
+from unfog.maths.arrays import Array, Bools
 from unfog.validation import InputError
 
 SINGULAR = 1e-10  # the smallest eigenvalue that a correlation is raised to
@@ -220,6 +221,10 @@ def covariances(settings: ChannelSettings, history: History, *, with_truths: boo
         context = settings.cov
         joint = np.block([[context + noise, context], [context, context]])
         pairs = None if pairs is None else pairs._replace(joint=joint)
+    if pairs is not None:  # a joint covariance that can be inverted, also where readings are exact
+        floor = np.zeros(2 * dim)
+        floor[:dim] = EXACT * np.diag(pairs.context) * (np.diag(noise) == 0)
+        pairs = pairs._replace(joint=pairs.joint + np.diag(floor))
     return Covariances(_subtract_noise(sums, noise) if context is None else context, noise, pairs)
 
 
@@ -253,7 +258,9 @@ def _fit_pairs(sums: Sums, *, known: bool) -> Pairs:
     within = (sums.pair_product - sums.pair_total.T @ means) / freedom
     reading, cross, truth = within[:dim, :dim], within[:dim, dim:], within[dim:, dim:]
     error = reading - cross - cross.T + truth
-    _check_pairs(error, truth, known=known)
+    exact = _find_exact(sums, error, truth)
+    error[exact, :] = error[:, exact] = 0.0
+    _check_pairs(error, truth, known | exact)
     alone = 1 - float(sums.pairs.sum() / sums.both.sum(0).max())
     student = freedom / max(freedom - dim * alone - 2, 1.0)
     if not alone:
@@ -267,7 +274,9 @@ def _fit_pairs(sums: Sums, *, known: bool) -> Pairs:
     joint = np.block([[cov, cov @ slope.T], [slope @ cov, context]])
     shift = _mean_shift(sums, means[:, :dim])
     slopes = rest * float(shift @ np.linalg.solve(reading, shift)) / freedom
-    return Pairs(joint, context, rest + complement @ cov @ complement.T, student, slopes)
+    noise = rest + complement @ cov @ complement.T
+    noise[exact, :] = noise[:, exact] = 0.0
+    return Pairs(joint, context, noise, student, slopes)
 
 
 def _mean_shift(sums: Sums, means: Array) -> Array:
@@ -277,19 +286,28 @@ def _mean_shift(sums: Sums, means: Array) -> Array:
     return np.asarray((sums.pairs[:, None] * (means_of_all - means)).sum(0) / sums.pairs.sum())
 
 
-def _check_pairs(error: Array, truth: Array, *, known: bool) -> None:
-    """Raise InputError for pairs that cannot show the noise."""
+def _find_exact(sums: Sums, error: Array, truth: Array) -> Bools:
+    """The columns whose readings all equal the truth, up to rounding, (d,)."""
+    dim = len(error)
+    totals = np.abs(sums.pair_total[:, :dim]), np.abs(sums.pair_total[:, dim:])
+    apart = np.abs(sums.pair_total[:, :dim] - sums.pair_total[:, dim:]) > LEAST * (totals[0] + totals[1])
+    return (np.diag(error) <= LEAST * np.diag(error + truth)) & ~apart.any(0)
+
+
+def _check_pairs(error: Array, truth: Array, known: Bools) -> None:
+    """Raise InputError for pairs that cannot show the noise, in columns where it is not `known`."""
     scale = np.diag(error + truth)
     constant = np.diag(truth) <= LEAST * scale
     if constant.any():
         column = int(np.argmax(constant))
         raise InputError("true", f"column {column} is constant", "columns that vary from row to row")
     flat = np.diag(error) <= LEAST * scale
-    if flat.any() and not known:
-        actual = f"column {int(np.argmax(flat))} is apart from true by a constant"
+    if (flat & ~known).any():
+        actual = f"column {int(np.argmax(flat & ~known))} is apart from true by a constant"
         raise InputError("X", actual, "columns that vary from row to row; or noise_cov told")
-    size = np.sqrt(np.where(flat, 1.0, np.diag(error)))
-    if not known and np.linalg.eigvalsh(error / size / size[:, None])[0] < LEAST:
+    size, noisy = np.sqrt(np.where(flat, 1.0, np.diag(error))), np.flatnonzero(~known)
+    scaled = (error / size / size[:, None])[np.ix_(noisy, noisy)]
+    if len(noisy) and np.linalg.eigvalsh(scaled)[0] < LEAST:
         raise InputError("X", "errors of one column follow from those of others", "columns without copies")
 
 
