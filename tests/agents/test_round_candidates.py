@@ -10,7 +10,7 @@ from scipy.stats import t as student
 from unfog.agents import predict
 from unfog.agents import round as rounds
 from unfog.agents.agent import Agent
-from unfog.agents.catalogue import AGENTS
+from unfog.agents.catalogue import AGENTS, select_rows
 from unfog.agents.choose import RandUcb, Thompson
 from unfog.agents.denoise import Exact, Fleet
 from unfog.agents.learn import EmpiricalBayes
@@ -175,3 +175,13 @@ def test_what_is_told_of_the_fleet_takes_the_place_of_what_readings_say() -> Non
     cov = np.array([first, first[::-1]])
     with_context = np.array([persons, persons + own])
     assert context.mean[1:, 0] == pytest.approx(9.0 + with_context @ np.linalg.solve(cov, [0.0, 4.0]))
+
+
+def test_a_learner_that_cannot_replace_terms_is_refused_beside_candidates() -> None:
+    """Weights of candidates are corrected once the truth is revealed; such a learner would fail then."""
+    for learner in ("conjugate", "hetero"):
+        allowed = "beside it a learner that can replace terms, such as empiricalbayes or revisable"
+        message = rf"{learner}' beside the denoiser 'fleet', which has candidates; allowed: {allowed}$"
+        with pytest.raises(InputError, match=message):
+            select_rows([f"hedged-{learner}"])
+    assert select_rows(["hedged-revisable"])[0].can.hedge is not None

@@ -176,6 +176,10 @@ class Agent:
             what = f"{learner.name!r} beside the denoiser {self.denoiser.name!r}"
             raise InputError(field, what, f"beside it {missing}")
         reports = self.chooser.reports if isinstance(self.chooser, ReportsChoice) else ""
+        if isinstance(self.denoiser, HasCandidates) and not isinstance(learner, ReplacesTerms):
+            what = f"{learner.name!r} beside the denoiser {self.denoiser.name!r}, which has candidates"
+            allowed = "beside it a learner that can replace terms, such as empiricalbayes or revisable"
+            raise InputError(field, what, allowed)
         if learner.needs_report and learner.needs_report != reports:
             instead = f", which reports the {reports}" if reports else ""
             what = f"{learner.name!r} beside the chooser {self.chooser.name!r}{instead}"
