@@ -165,16 +165,15 @@ def test_what_is_told_of_the_fleet_takes_the_place_of_what_readings_say() -> Non
     state = denoiser.start(parameters)
     context = denoiser.predict(parameters, state, np.array([9.0, 2.0]))
     split = context.mean[1:, 0]  # all but the one that takes readings as they are
-    # One reading y = mean + p + b + e + n of a unit: E[c | y] = mean + (1 + 3) / (1 + 9 + 3 + 1) (y - mean);
-    # the mean of readings is the first reading itself, since nothing is known of the mean error of devices.
-    assert split.tolist() == pytest.approx([9.0] * 3)
+    # One reading y = mean + p + b + e + n of a unit: E[c | y] = mean + (1 + 3) / (1 + 9 + 3 + 1) (y - mean).
+    assert split.tolist() == pytest.approx([5 + 4 / 14 * 4] * 3)
     state = denoiser.update(parameters, state, np.array([9.0, 2.0]), None)
     context = denoiser.predict(parameters, state, np.array([13.0, 2.0]))
     own, noise, persons, devices = 3.0, 1.0, 1.0, 9.0
     first = np.array([persons + devices + own + noise, persons + devices])
     cov = np.array([first, first[::-1]])
     with_context = np.array([persons, persons + own])
-    assert context.mean[1:, 0] == pytest.approx(9.0 + with_context @ np.linalg.solve(cov, [0.0, 4.0]))
+    assert context.mean[1:, 0] == pytest.approx(5.0 + with_context @ np.linalg.solve(cov, [4.0, 8.0]))
 
 
 def test_a_learner_that_cannot_replace_terms_is_refused_beside_candidates() -> None:

@@ -430,23 +430,22 @@ def moments(parameters: Parameters, pool: Pool) -> Moments:
     raw = xp.where(is_estimated, estimate, ASSUMED * within_var)
     between = (xp.maximum(raw, 1e-6 * within_var) * units + ASSUMED * within_var * SPREAD) / (units + SPREAD)
     between = _prefer_known(parameters.persons + parameters.devices, between)
-    return Moments(
-        mean,
-        within_var,
-        between,
-        _mean_error_of_all(parameters, pool, mean),
-        *_split(parameters, pool, between),
-    )
+    error = _mean_error_of_all(parameters, pool, mean)
+    # Devices whose spread is known are right on average: readings then have the mean of contexts.
+    is_known = ~xp.isnan(parameters.devices)
+    mean = xp.where(is_known, _prefer_known(parameters.mean - pool.origin + error, mean), mean)
+    return Moments(mean, within_var, between, error, *_split(parameters, pool, between))
 
 
 def _mean_error_of_all(parameters: Parameters, pool: Pool, mean: Array) -> Array:
     """The mean of readings less truth over units, and one more without an error.
 
-    From pairs; without any, from the mean of readings, where that of contexts is told.
+    From pairs; without any, from the mean of readings, where that of contexts is known and the spread of
+    devices is not.
     """
     xp = mean.__array_namespace__()
     apart = (mean + pool.origin - parameters.mean) * pool.units / (pool.units + 1.0)
-    without = xp.where(xp.isnan(parameters.mean), 0.0, apart)
+    without = xp.where(xp.isnan(parameters.mean) | ~xp.isnan(parameters.devices), 0.0, apart)
     return xp.where(pool.paired > 0, pool.offset / (pool.paired + 1.0), without)
 
 
