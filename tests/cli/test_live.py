@@ -116,7 +116,7 @@ def test_make_says_what_was_made(capsys: Capture) -> None:
     assert again == {**made, "created": False, "message": message}
     Path("other.toml").write_text(TERMS.replace("30m", "1h"))
     said = refusal(capsys, "create", *HERE, "--terms", "other.toml")
-    assert said == "reward_window: 1h; allowed: as it was when the problem was made: 1800.0"
+    assert said == "reward_window: 1h; allowed: what the problem was created with: 1800.0"
 
 
 def test_without_a_channel_it_says_what_it_is(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

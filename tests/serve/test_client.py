@@ -100,7 +100,7 @@ def test_terms_that_json_does_not_have(client: Client) -> None:
     assert again.terms.reward_window == made.terms.reward_window == 1800
     assert made.terms.channel is not None
     np.testing.assert_array_equal(made.terms.channel.noise_cov, found.channel.noise_cov)
-    with pytest.raises(InputError, match=r"^seed: 4; allowed: as it was when the problem was made: 3$"):
+    with pytest.raises(InputError, match=r"^seed: 4; allowed: what the problem was created with: 3$"):
         client.problem("p", seed=4)
 
 

@@ -43,7 +43,7 @@ WORDS: list[tuple[str, Any, str]] = [
     (DECIDE, {"context": [1, 2], "probability": 1.5}, "at most 1"),
     (DECIDE, {"context": {"steps": 1}}, "a value, or null where it was lost"),
     (DECIDE, {"context": {"steps": "a", "sleep": 1}}, "a finite number, or null where it was lost"),
-    (DECIDE, {}, "a value: it must be given"),
+    (DECIDE, {}, "a value: this field is required"),
     (MAKE, {**NEW, "name": ".."}, errors.NAMED),
     (MAKE, {**NEW, "seed": 1.5}, "a whole number"),
     (MAKE, {**NEW, "standardise": 1}, "true or false"),

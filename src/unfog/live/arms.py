@@ -48,7 +48,7 @@ class Arms:
         """Raise InputError if the request names arms that do not exist or may not be chosen now."""
         if ask.vectors is not None:
             if not self.made.terms.arm_size:
-                raise InputError("arms", "vectors", "names: the vectors were told when the problem was made")
+                raise InputError("arms", "vectors", "names: vectors were set when the problem was created")
             self.made.brought(ask.vectors)
         elif not self.vectors:
             raise InputError("arms", "none", "a mapping from the names of arms to their vectors")

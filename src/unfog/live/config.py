@@ -199,7 +199,7 @@ def _check_default_reward(
     if value is None:
         return None
     if reward_window is None:
-        raise InputError(field, value, "None, without a reward_window at whose end it would be learnt")
+        raise InputError(field, value, "None, unless there is a reward_window, at whose end it is learnt")
     return paid(field, value, rewards, reward_range)
 
 
@@ -396,11 +396,11 @@ def check_unchanged(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> No
         if field.json == "channel" and isinstance(now, dict) and isinstance(was, dict):
             now = {part: now.get(part) for part in was}
         if now != was or (field.json == "arms" and list(now) != list(was)):
-            raise InputError(name, value, f"as it was when the problem was made: {_shorten_repr(was)}")
+            raise InputError(name, value, f"what the problem was created with: {_shorten_repr(was)}")
     module_hashes = _hash_modules(body)
     for name, was in body["module_hashes"].items():
         if module_hashes.get(name) != was:
-            raise InputError(name, f"{body[name]} has changed", "the code with which the problem was made")
+            raise InputError(name, f"{body[name]} has changed", "the code with which the problem was created")
 
 
 def _shorten_repr(value: Any) -> str:
@@ -486,7 +486,7 @@ def check_size(field: str, agent: Agent, known: Knowledge) -> None:
 
 
 PAIRS = (
-    "{agent} learns from pairs: a reward waits for its true context, which must come whole."
+    "{agent} learns from pairs: a reward waits for its true context, which must be complete."
     " Agents such as late take contexts in part, and rewards without."
 )
 SMALL_NOISE = 0.01  # of the variance of contexts: less may be a standard deviation by mistake
@@ -496,7 +496,7 @@ SMALL = (
 )
 
 ORDINARY = (
-    "No channel is told, so readings are taken for the truth: an ordinary contextual bandit."
+    "There is no channel, so readings are taken for the truth: an ordinary contextual bandit."
     " Pairs of noisy and true contexts from before (unfog.calibrate) are what it would need to do better."
 )
 

@@ -73,20 +73,20 @@ def reward(call: Call) -> dict[str, Any]:
 
 
 def rewards(call: Call) -> dict[str, Any]:
-    """Report what several decisions earned, with one commit; where one is refused, so are all."""
+    """Report what several decisions earned, in one commit; if one report is refused, none is learnt."""
     body: Rewards = call.body
     receipts = call.problem.reward_many(body.rewards, keys=body.keys)
     return {"receipts": {decision: receipt_to_json(one) for decision, one in receipts.items()}}
 
 
 def reveal(call: Call) -> dict[str, Any]:
-    """Tell the true context of a decision, whole or in part."""
+    """Report the true context of a decision, complete or in part."""
     body: Reveal = call.body
     return receipt_to_json(call.problem.reveal(call.decision, body.context, key=call.once(body.key)))
 
 
 def cancel(call: Call) -> dict[str, Any]:
-    """A decision was never shown: learn nothing from it."""
+    """Report that a decision was never carried out, so that nothing is learnt from it."""
     body: Cancel = call.body
     return receipt_to_json(call.problem.cancel(call.decision, key=call.once(body.key)))
 
@@ -103,7 +103,7 @@ def receipt_to_json(receipt: Receipt) -> dict[str, Any]:
 
 
 def create(call: Call) -> dict[str, Any]:
-    """Create a problem; if it exists, any term that is passed must match."""
+    """Create a problem. If it exists, any option you pass must match what it was created with."""
     terms = call.body.model_dump(exclude_unset=True)
     name = check_problem_name("name", terms.pop("name"))
     check_modules({"kind": "problem", **terms}, call.settings.allow_modules)
@@ -113,20 +113,20 @@ def create(call: Call) -> dict[str, Any]:
 
 
 def arms(call: Call) -> dict[str, Any]:
-    """Add, retire and restore arms: all of it or, where one cannot be, nothing."""
+    """Add, retire and restore arms. If one change is impossible, none is made."""
     body: Change = call.body
     vectors = {} if body.add is None else validation.check_arms("add", body.add)
     return receipt_to_json(call.problem.update_arms(add=vectors, retire=body.retire, restore=body.restore))
 
 
 def pin(call: Call) -> dict[str, Any]:
-    """From now on one arm, whatever the context; with null the agent decides again."""
+    """Take one arm from now on, whatever the context; null lets the agent decide again."""
     body: PinArm = call.body
     return receipt_to_json(call.problem.unpin_arm() if body.arm is None else call.problem.pin_arm(body.arm))
 
 
 def shadow(call: Call) -> dict[str, Any]:
-    """One more agent that decides on the same stream without being obeyed, or one that leaves."""
+    """Add a shadow, an agent that decides on the same readings without being carried out, or remove one."""
     body: Shadow = call.body
     if body.remove:
         return receipt_to_json(call.problem.remove_shadow(body.agent))
@@ -135,7 +135,7 @@ def shadow(call: Call) -> dict[str, Any]:
 
 
 def erase(call: Call) -> dict[str, Any]:
-    """Erase a unit's contexts, in all problems or in one, and what was learnt from them."""
+    """Erase the contexts of a unit, and what was learnt from them, in one problem or in all."""
     body: Erase = call.body
     return {"decisions": call.store.erase(unit=body.unit, problem=body.problem)}
 
@@ -148,12 +148,12 @@ def check_problem_name(field: str, name: str) -> str:
 
 
 def describe(call: Call) -> dict[str, Any]:
-    """The problem itself: its arms, units, shadows and counts."""
+    """Describe a problem: its arms, units, shadows and counts."""
     return call.problem.describe()
 
 
 def history(call: Call) -> Iterator[bytes]:
-    """What happened, of all units or of one: decisions, rewards, shares of arms, how beliefs went."""
+    """Decisions, rewards, shares of arms and beliefs over time, of all units or of one."""
     points = call.number("points", 1, MOST, POINTS)
     return responses.written(call.problem.history(call.query.get("unit"), points))
 
@@ -164,17 +164,17 @@ def pending(call: Call) -> dict[str, Any]:
 
 
 def state_hash(call: Call) -> dict[str, Any]:
-    """A hash of all that is remembered: two services with the same one will decide the same."""
+    """A hash of the state. Two services with the same hash will make the same decisions."""
     return {"state_hash": call.problem.state_hash()}
 
 
 def belief(call: Call) -> dict[str, Any]:
-    """What is believed of the bias of a unit, of theta, and of what may be wrong with the channel."""
+    """The beliefs about the bias of a unit, about theta, and about what may be wrong with the channel."""
     return whole(call.problem.belief(call.query.get("unit")))
 
 
 def predict_rewards(call: Call) -> dict[str, Any]:
-    """What each arm would be expected to earn in a context; nothing is decided or learnt."""
+    """The expected reward of each arm in a context. Nothing is decided or learnt."""
     args = {name: _parse_value(name, text) for name, text in call.query.items()}
     return whole(call.problem.predict_rewards(args.pop("context", None), **args))
 
@@ -188,12 +188,12 @@ def _parse_value(field: str, text: str) -> Any:
 
 
 def diagnostics(call: Call) -> dict[str, Any]:
-    """Whether it works: readings against the channel, rewards against what was said, arms, pending."""
+    """Whether the problem works well: readings against the channel, rewards against predictions, arms."""
     return whole(call.problem.diagnostics())
 
 
 def events(call: Call) -> Iterator[bytes]:
-    """The log after an event, as NDJSON."""
+    """The events of the log after a given one, as NDJSON."""
     since = call.number("since", 0, LAST, 0)
     limit = call.number("limit", 0, LAST, LAST) if "limit" in call.query else None
     lines = (json.dumps(event, allow_nan=False) + "\n" for event in call.store.events(call.name, since))
@@ -206,7 +206,7 @@ def _chunks(lines: Iterator[str]) -> Iterator[bytes]:
 
 
 def import_events(call: Call) -> dict[str, Any]:
-    """Import an exported log under the name in the address; events that are there are skipped."""
+    """Import an exported log under the name in the address; events that it has already are skipped."""
     name, text = check_problem_name("name", call.name), call.body
     count = call.store.import_events(text.splitlines(), name, allow_modules=call.settings.allow_modules)
     return {"problem": name, "events": count}
@@ -219,7 +219,7 @@ def import_decisions(call: Call) -> dict[str, Any]:
 
 
 def backup(call: Call) -> dict[str, Any]:
-    """Copy the store into the operator's folder for copies, while it goes on."""
+    """Copy the store, while it is in use, into the folder that the operator chose for copies."""
     body: Backup = call.body
     folder = call.settings.backups
     if folder is None:
@@ -243,7 +243,7 @@ def _timestamp() -> str:
 
 
 def replay(call: Call) -> dict[str, Any]:
-    """Read the log of a problem from its beginning, and hold what is remembered against it."""
+    """Replay the log of a problem from its beginning, and compare the result with the state."""
     body: Replay = call.body
     results = call.store.replay(verify=body.verify, problem=call.name)
     return {"problem": call.name, **results[call.name]._asdict()}

@@ -29,7 +29,7 @@ MOST = 1000  # decisions or rewards in one request
 DEEPEST = 16  # brackets within brackets: a matrix in a channel in a problem takes five
 
 PYDANTIC_WORDS = {
-    "missing": "a value: it must be given",
+    "missing": "a value: this field is required",
     "model_type": "an object",
     "dict_type": "an object",
     "list_type": "a list",
@@ -76,7 +76,9 @@ Arms = Annotated[
 ]
 Identifier = Annotated[
     Any,
-    _with_schema(_NAMED, description="A name: text, or an integer as good as its text.", examples=["ann", 7]),
+    _with_schema(
+        _NAMED, description="A name: text, or an integer (the same as its text).", examples=["ann", 7]
+    ),
 ]
 IdentifierOrNone = Annotated[
     Any, _with_schema(_NAMED | None, description="A name: text, or an integer; null for none.")
@@ -101,20 +103,20 @@ Span = Annotated[
     Any,
     _with_schema(
         str | float | None,
-        description="How long: a text such as 30m, or seconds.",
+        description="A duration: text such as 30m, or seconds.",
         examples=["30m", "7d"],
     ),
 ]
 
 
 class Body(BaseModel):
-    """Strict: nothing is converted, nothing unknown is passed over."""
+    """A body that is read strictly: values are not converted, and unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class DecisionRequest(Body):
-    """A decision that is asked for."""
+    """A request for a decision."""
 
     context: Context
     unit: IdentifierOrNone = None
@@ -128,40 +130,40 @@ class DecisionRequest(Body):
 
 
 class DecisionRequests(Body):
-    """Several decisions, with one commit; where one is refused, so are all."""
+    """Requests for several decisions in one commit; if one is refused, none is made."""
 
     requests: Annotated[list[DecisionRequest], Field(min_length=1, max_length=MOST)]
 
 
 class Reward(Body):
-    """What a decision earned."""
+    """The reward of a decision."""
 
     value: float
     key: Name | None = None
 
 
 class Rewards(Body):
-    """What several decisions earned, by their ids."""
+    """The rewards of several decisions, by their ids."""
 
     rewards: Annotated[dict[Name, float], Field(min_length=1, max_length=MOST)]
     keys: dict[Name, Name] | None = None
 
 
 class Reveal(Body):
-    """The true context of a decision, whole or in part."""
+    """The true context of a decision, complete or in part."""
 
     context: Context
     key: Name | None = None
 
 
 class Cancel(Body):
-    """It was never shown."""
+    """A decision that was never carried out."""
 
     key: Name | None = None
 
 
 class Change(Body):
-    """Arms that come, go, and come back."""
+    """Arms to add, to retire and to restore."""
 
     add: Arms = None
     retire: list[Identifier] = []
@@ -169,13 +171,13 @@ class Change(Body):
 
 
 class PinArm(Body):
-    """One arm from now on; null: the agent decides again."""
+    """The arm to take from now on; null lets the agent decide again."""
 
     arm: IdentifierOrNone
 
 
 class Shadow(Body):
-    """One more agent that decides without being obeyed; or one that leaves."""
+    """A shadow to add or to remove: an agent whose decisions are not carried out."""
 
     agent: Name
     remove: bool = False
@@ -253,7 +255,7 @@ CreateProblemBody = create_model(
 
 
 class Table(Body):
-    """Decisions that were made elsewhere, a row each."""
+    """Decisions that were made elsewhere, one row each."""
 
     table: Annotated[str, Field(description="CSV with a header: coordinates, arm, reward and more.")]
 
@@ -265,14 +267,14 @@ class Backup(Body):
 
 
 class Erase(Body):
-    """A unit whose contexts are to go, in all problems or in one."""
+    """The unit to erase, from one problem or from all."""
 
     unit: Identifier
     problem: Name | None = None
 
 
 class Replay(Body):
-    """The log read from its beginning."""
+    """How to replay the log."""
 
     verify: bool = False
 
@@ -370,7 +372,7 @@ def allowed(kind: str, message: str, bounds: Mapping[str, Any]) -> str:
 
 
 class Answer(BaseModel):
-    """What an answer has; all of it, unless a field has a default."""
+    """The fields of an answer. Those with a default may be missing."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -419,7 +421,7 @@ class About(Answer, extra="allow"):
 
 
 class Glance(Answer):
-    """A problem in a few numbers; or why there are none."""
+    """A summary of a problem, or why there is none."""
 
     name: str
     agent: str | None
@@ -431,14 +433,14 @@ class Glance(Answer):
 
 
 class DataSet(Answer, extra="allow"):
-    """Variables by name, each by the names along its `dims`; null for not a number."""
+    """Variables by name, each by the labels of its `dims`; null stands for NaN."""
 
     dims: dict[str, list[str]]
     coordinates: dict[str, Any]
 
 
 class History(Answer, extra="allow"):
-    """What happened, and how beliefs went."""
+    """Decisions, rewards and beliefs over time."""
 
     problem: str
     unit: str | None

@@ -24,11 +24,11 @@ CONTEXT = '{"steps": 1648, "sleep": null}'
 OPTIONS = {
     "url": Annotated[
         str | None,
-        typer.Option(help="Ask the service at this address, instead of a file; STORE may then be left out."),
+        typer.Option(help="The address of a service to use instead of a file; then leave out STORE."),
     ],
     "service_key_file": Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where its key is; unless given, the key is that of UNFOG_KEY."),
+        typer.Option(metavar="FILE", help="The file with the service's key; by default UNFOG_KEY has it."),
     ],
 }
 
@@ -62,13 +62,13 @@ StoreFile = Annotated[
     ),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the problem.")]
-Decided = Annotated[str, typer.Argument(metavar="ID", help="The id that `unfog live decide` gave.")]
+Decided = Annotated[str, typer.Argument(metavar="ID", help="The id that `unfog live decide` printed.")]
 Key = Annotated[
-    str | None, typer.Option(help="A key of your own: asked again with it, the answer is the same.")
+    str | None, typer.Option(help="An idempotency key: a retry with the same key gives the same answer.")
 ]
 Sync = Annotated[
     str,
-    typer.Option(help="full: what is answered outlives a power cut; normal: it outlives a killed process."),
+    typer.Option(help="full: answers survive a power cut; normal: they survive a killed process."),
 ]
 
 

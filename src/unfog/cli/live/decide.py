@@ -61,7 +61,7 @@ def command(
     logged_arm: Annotated[
         str | None, typer.Option(metavar="ARM", help="An arm that somebody else chose.")
     ] = None,
-    probability: Annotated[float | None, typer.Option(help="With this probability.")] = None,
+    probability: Annotated[float | None, typer.Option(help="Its probability.")] = None,
     noise_sd: Annotated[
         str | None,
         typer.Option(
@@ -181,7 +181,7 @@ def reward(
     store: StoreFile,
     name: Name,
     decision: Decided,
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="What it earned.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="The reward of the decision.")],
     key: Key = None,
     sync: Sync = "full",
 ) -> None:
@@ -199,13 +199,13 @@ def reveal(
     context: Annotated[
         str,
         typer.Argument(
-            metavar="A=1,B=2|JSON|-", help="The true context by name, whole or in part. - for stdin."
+            metavar="A=1,B=2|JSON|-", help="The true context by name, complete or in part. - for stdin."
         ),
     ],
     key: Key = None,
     sync: Sync = "full",
 ) -> None:
-    """Tell the true context of a decision, when it becomes known."""
+    """Report the true context of a decision, when it becomes known."""
     true = read_named("context", text_of("context", context), '{"steps": 7065}')
     with opened(store, sync) as connection:
         receipt = connection.problem(name).reveal(decision, true, key=key)
@@ -213,7 +213,7 @@ def reveal(
 
 
 def cancel(store: StoreFile, name: Name, decision: Decided, key: Key = None, sync: Sync = "full") -> None:
-    """Say that a decision was never shown: nothing is learnt from it."""
+    """Report that a decision was never carried out, so that nothing is learnt from it."""
     with opened(store, sync) as connection:
         receipt = connection.problem(name).cancel(decision, key=key)
     say_receipt(receipt)

@@ -100,12 +100,13 @@ def create_command(
         str | None, typer.Option(metavar="TIME", help="How long a reward may take, such as 30m.")
     ] = None,
     default_reward: Annotated[
-        float | None, typer.Option(help="What is learnt if none comes within the reward window.")
+        float | None,
+        typer.Option(help="The reward to learn if none is reported within the window."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of what is drawn by lot.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The seed of all random choices.")] = None,
     sync: Sync = "full",
 ) -> None:
-    """Create a problem, and the store where there is none. Again with the same terms changes nothing."""
+    """Create a problem, and its store if need be. Repeating the command changes nothing."""
     options: dict[str, Any] = {
         "context": None if context is None else read_named("context", context, CONTEXT),
         "arms": None if arms is None else read_names("arms", arms),
@@ -226,10 +227,12 @@ def arms(
         list[str] | None,
         typer.Option(metavar="ARM[=JSON]", help="A new arm, with its vector where arms have any."),
     ] = None,
-    retire: Annotated[list[str] | None, typer.Option(metavar="ARM", help="Choose it no more.")] = None,
-    restore: Annotated[list[str] | None, typer.Option(metavar="ARM", help="Choose it again.")] = None,
+    retire: Annotated[list[str] | None, typer.Option(metavar="ARM", help="An arm to retire.")] = None,
+    restore: Annotated[
+        list[str] | None, typer.Option(metavar="ARM", help="A retired arm to bring back.")
+    ] = None,
 ) -> None:
-    """Add, retire and restore arms, one after the other, with a receipt for each. Options may be repeated."""
+    """Add, retire and restore arms, in turn; prints a receipt for each. Options may be repeated."""
     from unfog.validation import InputError
 
     new_arms = [_split_arm(text) for text in add or ()]
@@ -252,16 +255,16 @@ def _split_arm(text: str) -> tuple[str, Any]:
 
 
 def pin(
-    store: StoreFile, name: Name, arm: Annotated[str, typer.Argument(metavar="ARM", help="The one arm.")]
+    store: StoreFile, name: Name, arm: Annotated[str, typer.Argument(metavar="ARM", help="The arm to take.")]
 ) -> None:
-    """From now on one arm, whatever the context, until `unpin`."""
+    """Take one arm from now on, whatever the context, until `unpin`."""
     with opened(store) as connection:
         receipt = connection.problem(name).pin_arm(arm)
     say_receipt(receipt, pin=arm)
 
 
 def unpin(store: StoreFile, name: Name) -> None:
-    """The agent decides again."""
+    """Let the agent decide again, after `pin`."""
     with opened(store) as connection:
         receipt = connection.problem(name).unpin_arm()
     say_receipt(receipt)
@@ -271,9 +274,9 @@ def shadow(
     store: StoreFile,
     name: Name,
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="A name from `unfog list`, or module:name.")],
-    remove: Annotated[bool, typer.Option("--remove", help="It is to decide no more.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove this shadow.")] = False,
 ) -> None:
-    """One more agent that decides beside the problem's own, without being obeyed."""
+    """Add a shadow: an agent that decides on the same readings, without being carried out."""
     with opened(store) as connection:
         problem = connection.problem(name)
         receipt = problem.remove_shadow(agent) if remove else problem.add_shadow(agent)
@@ -282,10 +285,13 @@ def shadow(
 
 def erase_command(
     store: StoreFile,
-    unit: Annotated[str, typer.Option(help="Whose contexts are to go, from all problems.")],
-    yes: Annotated[bool, typer.Option("--yes", help="It cannot be undone; copies and exports stay.")] = False,
+    unit: Annotated[str, typer.Option(help="The unit to erase, from all problems.")],
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Confirm: it cannot be undone. Copies and exports stay."),
+    ] = False,
 ) -> None:
-    """Erase the contexts of a unit and what was learnt from them; arms and rewards stay, as nobody's."""
+    """Erase the contexts of a unit and what was learnt from them; arms and rewards stay, without the unit."""
     from unfog.validation import InputError
 
     if not yes:

@@ -27,13 +27,13 @@ LONGEST = 16  # letters of a name in a table
 def command(
     store: StoreFile,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One problem; a list of all without.")
+        str | None, typer.Argument(metavar="[NAME]", help="The problem to show; without it, all are listed.")
     ] = None,
-    unit: Annotated[str | None, typer.Option(help="Whose bias to show, and whose context it is.")] = None,
+    unit: Annotated[str | None, typer.Option(help="The unit whose bias to show, also for --context.")] = None,
     context: Annotated[
         str | None,
         typer.Option(
-            metavar="A=1,B=2|JSON|-", help="What each arm would be expected to earn in this context."
+            metavar="A=1,B=2|JSON|-", help="A context: also show the expected reward of each arm in it."
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON and nothing else.")] = False,

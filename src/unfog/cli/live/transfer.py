@@ -94,7 +94,8 @@ def import_log(
         ),
     ],
     name: Annotated[
-        str | None, typer.Option(help="Under this name; for a table the problem that it goes into.")
+        str | None,
+        typer.Option(help="The name to import under; for a table, the problem to import into."),
     ] = None,
     allow_modules: Annotated[
         list[str] | None,
@@ -201,8 +202,8 @@ def _read_name(line: str) -> str:
 def log(
     store: StoreFile,
     name: Name,
-    since: Annotated[int, typer.Option(min=0, help="Only events after that of this number (seq).")] = 0,
-    limit: Annotated[int | None, typer.Option(min=0, help="As many at most.")] = None,
+    since: Annotated[int, typer.Option(min=0, help="Print events after this number (seq).")] = 0,
+    limit: Annotated[int | None, typer.Option(min=0, help="Print at most this many.")] = None,
 ) -> None:
     """Print the events of a problem as NDJSON, oldest first."""
     with opened(store) as connection:
@@ -214,13 +215,14 @@ def log(
 def replay(
     store: StoreFile,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One problem; all unless told.")
+        str | None, typer.Argument(metavar="[NAME]", help="The problem to replay; by default all.")
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Make every decision again, too; it must come out as logged.")
+        bool,
+        typer.Option("--verify", help="Also repeat every decision and compare it with the log."),
     ] = False,
 ) -> None:
-    """Read the log from its beginning, and hold what is remembered against it, to the last bit."""
+    """Replay the log from its beginning, and check that the state is the same to the last bit."""
     with opened(store) as connection:
         if name is not None:
             check_known(connection, name)
