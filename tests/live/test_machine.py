@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 from tests.live.bookkeeping import Book, Entry
 from tests.live.ground import ARMS, COORDINATES, Hand, opened, problem, replayed, theta
 from unfog.live import ConflictError, Decision, Problem, Receipt
+from unfog.live.config import FIELDS
 from unfog.validation import InputError
 
 SUM: dict[str, Any] = {"update": "at_close", "reward_aggregation": "sum"}
@@ -178,7 +179,7 @@ class Machine(RuleBasedStateMachine):
         if self.pinned:
             assert found.probabilities[self.pinned] == 1
         else:
-            assert min(found.probabilities.values()) >= 0.05 / len(choice) - 1e-15
+            assert min(found.probabilities.values()) >= FIELDS["epsilon"].default / len(choice) - 1e-15
         expected = more.get("probability", found.probabilities[found.arm])
         assert found.arm == more.get("logged_arm", self.pinned or found.arm)
         assert found.probability == expected
