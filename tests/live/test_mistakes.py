@@ -109,7 +109,7 @@ def test_nan_where_it_cannot_be(place: Place, live: Live) -> None:
         lambda: live.decide([1.0, 0.0], noise_sd=nan),
         "noise_sd: nan; allowed: a finite number"
         if remote
-        else "noise_sd: nan has a value that is not finite; allowed: a positive number",
+        else "noise_sd: nan has a value that is not finite; allowed: zero or a positive number",
     )
     refused(
         lambda: place.made(channel={**CHANNEL, "context_mean": [nan, 1]}),

@@ -30,7 +30,7 @@ def check_terms_of_a_problem_that_is_there(place: Place) -> None:
             assert store.problem(live.name, **again).state_hash() == live.state_hash()
         other: dict[str, Any] = {"seed": 12, "reward_window": "31m", "arms": ["a", "b"], "agent": "naive"}
         for field, value in other.items():
-            with pytest.raises(InputError, match=rf"^{field}: .*; allowed: as it was when the problem was"):
+            with pytest.raises(InputError, match=rf"^{field}: .*; allowed: what the problem was"):
                 store.problem(live.name, **{field: value})
     misspelt: dict[str, Any] = {"reward_sds": 2.0}
     with pytest.raises(InputError, match=r"^reward_sds: no such field \(did you mean 'reward_sd'\?\)"):
