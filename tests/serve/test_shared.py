@@ -22,7 +22,7 @@ LOOKS = (
     "/events?since=1&limit=1",
     "/diagnostics",
     "/pending",
-    "/expected?context=%7B%22steps%22%3A1%2C%22sleep%22%3A0%7D",
+    "/predict_rewards?context=%7B%22steps%22%3A1%2C%22sleep%22%3A0%7D",
 )
 HALF = (
     b"POST /v1/problems/x/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -63,7 +63,7 @@ def test_who_does_not_own_a_problem_answers_like_the_owner(pair: Pair) -> None:
         "/diagnostics",
         "/pending",
     ]
-    for look in [*looks, "/expected?context=%7B%22steps%22%3A1%2C%22sleep%22%3A0%7D"]:
+    for look in [*looks, "/predict_rewards?context=%7B%22steps%22%3A1%2C%22sleep%22%3A0%7D"]:
         here, there = both(pair, "GET", AT + look)
         assert here.status_code == there.status_code == 200, (look, there.text)
         assert here.content == there.content, look
@@ -85,7 +85,7 @@ def test_errors_are_the_owner_s(pair: Pair) -> None:
         (409, f"{AT}/decisions/{made}/reward"): {"value": 2.0},
         (410, f"{AT}/decisions/{gone}/reward"): {"value": 2.0},
         (422, f"{AT}/pin"): {"arm": "fly"},
-        (422, "/v1/problems/nobody/pin"): {"arm": ""},
+        (404, "/v1/problems/nobody/pin"): {"arm": ""},
     }
     for (status, path), told in wrong.items():
         here, there = both(pair, "POST", path, json=told)
@@ -122,7 +122,7 @@ def test_all_problems_and_the_page_are_at_both(pair: Pair) -> None:
 
 def _terms(pair: Pair) -> dict[str, Any]:
     terms = pair.ask(pair.processes[0], "GET", f"{AT}/events?limit=1").json()
-    return {part: terms[part] for part in ("context", "arms", "channel", "wait")}
+    return {part: terms[part] for part in ("context", "arms", "channel", "reward_window")}
 
 
 def test_a_log_that_is_large_goes_through(pair: Pair) -> None:

@@ -15,7 +15,7 @@ from unfog.simulation.job import MOMENTS, Job, Part
 from unfog.validation import InputError
 from unfog.worlds.synthetic import GaussianProblem
 
-WITHOUT = {"coupled", "late"}
+WITHOUT = {"coupled", "hedged", "late"}
 ROUNDS = 140  # more than a block, which has 128
 
 
