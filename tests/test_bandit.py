@@ -263,3 +263,29 @@ def test_options_are_those_of_a_problem_in_a_store() -> None:
     for field, value in bad.items():
         with pytest.raises(InputError, match=f"^{field}"):
             unfog.Bandit(**TERMS | {field: value})
+
+
+def test_arms_come_to_a_bandit_that_was_told_nothing_else() -> None:
+    """Before the first reward and after many: what was learnt stays, and the new arm is tried."""
+    for rounds in (0, 60):
+        bandit = unfog.Bandit(arms=["a", "b"], context={"steps": 1200, "hour": 0}, seed=3)
+        for i in range(rounds):
+            d = bandit.decide({"steps": 7000 + 500 * (i % 9), "hour": i % 24}, unit=i % 4)
+            bandit.reward(d.id, 300.0 if d.arm == "a" else 200.0 + i % 3)
+        bandit.add_arm("c")
+        taken = set()
+        for i in range(40):
+            d = bandit.decide({"steps": 7000 + 400 * (i % 7), "hour": i % 24}, unit=i % 4)
+            bandit.reward(d.id, {"a": 300.0, "b": 200.0, "c": 800.0}[d.arm] + i % 3)
+            taken.add(d.arm)
+        assert "c" in taken
+        assert bandit.predict_rewards({"steps": 7000, "hour": 9}).mean("arm")["mean"] > 300
+        assert bandit.replay(verify=True).same
+
+
+def test_nothing_is_expected_of_arms_that_are_drawn_by_lot() -> None:
+    bandit = unfog.Bandit(arms=["a", "b"], context={"steps": 1200})
+    bandit.decide({"steps": 7000})
+    data = bandit.predict_rewards({"steps": 7000})
+    assert data["mean"].isnull().all()
+    assert data["probability_best"].values.tolist() == [0.5, 0.5]

@@ -75,4 +75,5 @@ def _is_same(x: Any, y: Any) -> bool:
         return len(x) == len(y) and all(map(_is_same, x, y))
     if x is None or y is None:
         return x is y
-    return bool(np.array_equal(x, y))
+    are_numbers = isinstance(x, np.ndarray) and x.dtype.kind == "f"  # what is not known is not a number
+    return bool(np.array_equal(x, y, equal_nan=are_numbers))

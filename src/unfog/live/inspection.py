@@ -256,7 +256,8 @@ def predict_rewards(state: State, ask: DecisionRequest) -> "xr.Dataset":
     """The expected reward of each arm that might be chosen, its interval of `LEVEL`, and whether it is best.
 
     Expected over what is not known of the context and of theta, by `DRAWS` draws of both that are the same
-    every time; `probability_best` is the share of draws in which an arm is the best.
+    every time; `probability_best` is the share of draws in which an arm is the best. While arms are drawn by
+    lot nothing is known of rewards, and all arms are as likely to be best.
     """
     import xarray as xr
 
@@ -272,6 +273,9 @@ def predict_rewards(state: State, ask: DecisionRequest) -> "xr.Dataset":
     low, high = np.quantile(rewards, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     chances = np.bincount(best(scores), minlength=len(choice)) / DRAWS
     columns = {"mean": rewards.mean(0), "low": low, "high": high, "probability_best": chances}
+    if view.by_lot is not None and view.by_lot.all():  # nothing is known yet: arms are drawn by lot
+        columns = {name: np.full(len(choice), np.nan) for name in columns}
+        columns["probability_best"] = np.full(len(choice), 1 / len(choice))
     return xr.Dataset(
         {name: ("arm", value) for name, value in columns.items()},
         {"arm": choice},
