@@ -10,11 +10,11 @@ from unfog.simulation import play
 from unfog.worlds.synthetic import GaussianProblem
 
 ACTIONS = np.array([[0.3, 0.7], [0.7, 0.3], [-0.7, 0.3], [-0.3, 0.7], [0.5, -0.5], [0.7, -0.3]])
-# Readings say nothing, so that the context is believed to be (1, 1) but for the last bits, and the same
-# numbers in another order make an arm as good as another before the first reward. Later it is not.
-TIED = GaussianProblem(
-    dim=2, actions=ACTIONS, context_mean=1.0, noise_cov=1e30, bias_cov=0.1, prior_mean=0.2, prior_cov=0.5
-)
+# Readings say next to nothing, as far as limits of noise allow, so that the context is believed to be (1, 1)
+# but for the last bits, and the same numbers in another order make an arm as good as another before the first
+# reward. Later it is not.
+FAINT: dict[str, Any] = {"context_mean": 1.0, "context_cov": 1e-20, "noise_cov": 1e-10, "bias_cov": 1e-11}
+TIED = GaussianProblem(dim=2, actions=ACTIONS, **FAINT, prior_mean=0.2, prior_cov=0.5)
 HAVE_KERNEL = ["unfog", "alg1-randucb"]
 
 

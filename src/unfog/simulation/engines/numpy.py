@@ -39,7 +39,7 @@ BATCH_TRIALS = (50, 250)  # fewer are slow, more gain nothing
 SHARES = 8  # batches of a job, if each has enough trials
 BATCH_TRIALS_HISTORY = (5, 50)  # likewise for learners that keep past rounds
 COST = Cost(250, 0.0, call=6e-5, each=1.5e-6, root=1.6e-9, arm=0.8e-9, past=3e-10, share=0.5)
-PROCESS = 80e6  # bytes: NumPy and unfog take 45 MB, with the lab and its libraries 130
+PROCESS = 85e6  # bytes: NumPy and unfog take 45 MB, with the lab and its libraries 130, with pyarrow 170
 TABLES, PLAIN_TABLES = 3, 2  # tables of scores that a block stores, with the parts of regret or without
 
 
