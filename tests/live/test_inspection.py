@@ -177,4 +177,4 @@ def test_problems_without_a_channel_say_so(tmp_path: Path) -> None:
         assert plain.note in plain.diagnostics().attrs["notes"]
         assert "bias" not in plain.belief()
         pairs = store.problem("pairs", **terms(agent="unfog-delayed"))
-        assert "must come whole" in pairs.note
+        assert "must be complete" in pairs.note

@@ -186,7 +186,7 @@ def test_every_kind_of_agent_says_what_it_can() -> None:
     ordinary = str(stated(agent="naive", channel=None))
     assert "  steps: exact\n" in ordinary
     assert "an arm brings, on average of its own rewards (90 % intervals)" in ordinary
-    assert "note: No channel is told" in ordinary
+    assert "an ordinary contextual bandit" in ordinary
     late = str(stated(agent="late"))
     assert "steps: stated to be usually 7,000, with a spread of 2,000; noise 1,225; the device reads" in late
     vectors = unfog.Bandit(

@@ -142,7 +142,7 @@ def _check_gaps(who: str, denoiser: Denoiser, known: Knowledge, noisy: Array) ->
     blank = np.full_like(noisy[0], np.nan)
     belief = denoiser.predict(parameters, state, blank)
     _check_belief(who, denoiser, belief, blank)
-    if _ignores_prior(denoiser, known, noisy):
+    if not denoiser.needs_moments or _ignores_prior(denoiser, known, noisy):
         _check_same_after_gap(who, denoiser, parameters, blank, noisy)
         return
     is_prior = same(belief.mean, known.context_mean) and same(belief.cov, known.context_cov)
