@@ -200,11 +200,11 @@ class Predicted(NamedTuple):
             if len(fold.train):
                 rows = rows_of(self.data, fold.train)
                 residual = self.data.reward[fold.train] - model.offset - rows @ model.theta
-                reach = np.linalg.solve(model.precision, self._features(policy, corrected, fold))
+                reach = np.linalg.solve(model.precision, self._score_gradient(policy, corrected, fold))
                 influence[fold.train] += (rows @ reach) * model.weights(self.data, fold.train) * residual
         return influence
 
-    def _features(self, policy: Array, corrected: Array | None, fold: Fold) -> Array:
+    def _score_gradient(self, policy: Array, corrected: Array | None, fold: Fold) -> Array:
         """The gradient of the sum of scores over a fold with respect to theta: (m,)."""
         data, total = self.data, np.zeros(self.data.features.size)
         for part in in_parts(fold.test):

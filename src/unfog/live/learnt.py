@@ -171,10 +171,10 @@ def _context_laws(state: State, agent: Agent, number: int) -> list[tuple[Array, 
     runner, d = state.runner, len(state.terms.context)
     estimator = agent.can.estimate_scales
     if estimator is not None:
-        learner = estimator.estimates(runner.setup.learner, runner.learner)
-        if not learner.is_set.all() or learner.mean.shape[-1] != 1 + d:
+        scales = estimator.estimates(runner.setup.learner, runner.learner)
+        if not scales.is_set.all() or scales.mean.shape[-1] != 1 + d:
             return None
-        mean, cov = learner.mean.reshape(-1, 1 + d), learner.cov.reshape(-1, 1 + d, 1 + d)
+        mean, cov = scales.mean.reshape(-1, 1 + d), scales.cov.reshape(-1, 1 + d, 1 + d)
         return [(mean[j, 1:], cov[j, 1:, 1:]) for j in range(number)]
     if not state.made.knows_noise or not runner.known.has_moments:
         return None
@@ -312,10 +312,10 @@ def _describe_rewards(state: State) -> dict[str, Any]:
             sd = np.sqrt(max(squares.sum() - number.sum() * mean**2, 0.0) / (number.sum() - 1))
     noise, estimator = np.nan, runner.agent.can.estimate_scales
     if estimator is not None and not state.terms.is_binary:
-        learner = estimator.estimates(runner.setup.learner, runner.learner)
-        if learner.is_set.all():
+        scales = estimator.estimates(runner.setup.learner, runner.learner)
+        if scales.is_set.all():
             weights = np.array(list(runner.candidate_weights.values()) or [1.0])
-            noise = np.sqrt((weights * learner.noise.reshape(-1)).sum())
+            noise = np.sqrt((weights * scales.noise.reshape(-1)).sum())
     about: dict[str, Any] = to_json({"mean": float(mean), "sd": float(sd), "noise_sd": float(noise)})
     return about
 

@@ -32,11 +32,8 @@ LITTLE = 1e-3  # of the offsets' variance, for whom a candidate does not blame
 MOST_NOISE = 0.95  # of the variance within units
 FEWEST = 5  # units from which the spread of offsets is estimated
 ASSUMED = 0.2  # that spread before, as a part of the variance within units
-WITHIN, SPREAD, DEVICES = (
-    5.0,
-    3.0,
-    4.0,
-)  # what is assumed counts as so many readings, units, units with truths
+# What is assumed counts as so many readings, units, units with truths.
+WITHIN, SPREAD, DEVICES = 5.0, 3.0, 4.0
 MOST_WEIGHT = 1e6  # of a pair, relative to one whose reading is as noisy as told
 ROUNDING = 1e-9  # of a sum of weights
 FIRST = 2.0  # readings for which the first guess of the spread counts: four times the noise
